@@ -106,7 +106,7 @@ struct ct_slot {
         struct {
             uint64_t position;
         } leave;
-        char pad[72];
+        char pad[80];
     } u;
 };
 
