@@ -1,0 +1,47 @@
+/*
+ * Rules that turn job, model and roles into findings, each with its price and
+ * how sure it is.
+ */
+#ifndef COMMTRACE_FINDINGS_H
+#define COMMTRACE_FINDINGS_H
+
+#include "model/model.h"
+#include "pipeline/pipeline.h"
+#include "roles/roles.h"
+
+struct ct_finding_info {
+    const char *code;
+    const char *severity; /* "bad", "warn", "info" */
+    const char *meaning;
+};
+extern const struct ct_finding_info ct_finding_infos[CT_FINDING_COUNT];
+
+struct ct_finding_row {
+    enum ct_finding id;
+    int comm; /* index in ct_job.comms; CT_NONE: about the whole job */
+    double observed_ms;  /* per step; NAN: not about time. Per second where no
+                            step was found (per says which) */
+    double predicted_ms; /* inside one node */
+    double loss_ms;
+    double loss_low_ms, loss_high_ms;
+    const char *per; /* "step" or "second" */
+    enum ct_source source;
+    double confidence; /* 0..1 */
+    char text[400];
+    char advice[200];
+};
+
+struct ct_findings {
+    int n;
+    struct ct_finding_row *rows; /* worst first */
+};
+
+/* reference may be NULL. */
+struct ct_findings *ct_findings_build(const struct ct_trace *trace,
+                                      const struct ct_job *job,
+                                      const struct ct_model *model,
+                                      const struct ct_model *reference,
+                                      const struct ct_roles *roles);
+void ct_findings_free(struct ct_findings *findings);
+
+#endif

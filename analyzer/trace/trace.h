@@ -1,0 +1,252 @@
+/*
+ * A job in memory: what the traces of its processes say together. Everything
+ * above trace/ works on this and never opens a database.
+ *
+ * Built in stages, each a function of its own file:
+ *   ct_trace_load    files -> processes (rows of each file, ring included)
+ *   ct_trace_join    processes -> jobs: communicators by uid, members, nodes,
+ *                    NVLink domains, link class per communicator
+ *   ct_trace_match   ops of all ranks -> instances: transfer and wait
+ *   ct_trace_steps   step boundaries per process
+ *   ct_trace_usage   instances -> usages: the aggregates that model, roles,
+ *                    findings and reports read
+ * ct_trace_open does all of it.
+ *
+ * Memory belongs to the ct_trace (one arena) and is freed with it. References
+ * are int indices; CT_NONE means none. Times are ns; a process's times count
+ * from its own t0_ns and are comparable with another's only where
+ * ct_same_clock says so.
+ */
+#ifndef COMMTRACE_TRACE_H
+#define COMMTRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "commtrace/ops.h"
+
+#define CT_NONE (-1)
+#define CT_NO_TIME INT64_MIN
+
+/* What is true of an op by its row in nccl_ops.def. */
+struct ct_op_info {
+    const char *name;     /* "all_reduce" */
+    const char *function; /* "ncclAllReduce" */
+    enum ct_op base;
+    enum ct_op_class cls;
+    enum ct_op_size size;
+    enum ct_op_wire wire;
+};
+extern const struct ct_op_info ct_op_infos[CT_OP_COUNT];
+
+/* busbw / algbw of op on n ranks, as nccl-tests defines it. */
+double ct_wire_factor(enum ct_op op, int nranks);
+
+struct ct_op_class_row { /* op_class, decoded */
+    int comm;            /* index in the process's comms */
+    enum ct_op kind;     /* as called */
+    enum ct_op base;     /* what it is an instance of */
+    int type, redop;     /* CT_NONE: none */
+    uint64_t count;
+    uint64_t bytes; /* S: size of the message as NCCL counts it */
+    int peer;       /* rank in comm, or root; CT_NONE */
+    uint64_t stream;
+    uint64_t site;
+};
+
+struct ct_op_row {
+    int64_t enter_ns;
+    int64_t host_ns;  /* CT_NO_TIME: never returned */
+    int64_t start_ns; /* on the GPU; CT_NO_TIME: unknown. For an op of a group
+                         the interval of its launch */
+    int64_t gpu_ns;   /* duration; CT_NO_TIME: unknown */
+    int32_t cls;      /* index in classes */
+    uint32_t ordinal;
+    uint32_t flags;
+    int32_t launch;   /* index in launches; CT_NONE: not grouped */
+    int32_t instance; /* index in ct_job.instances; CT_NONE */
+    int32_t step;     /* index in steps; CT_NONE */
+};
+
+struct ct_launch_row {
+    int64_t enter_ns, host_ns, start_ns, gpu_ns;
+    uint64_t grp, stream;
+    int comm;     /* index in the process's comms */
+    int nops;     /* as recorded; first_op.. may be fewer after losses */
+    int first_op; /* index of the first of its ops in ops; CT_NONE */
+    uint32_t flags;
+    int32_t instance;
+};
+
+struct ct_comm_row { /* a communicator as one process holds it */
+    uint64_t uid;
+    const char *origin, *name; /* name may be NULL */
+    int parent;                /* index in the process's comms; CT_NONE */
+    int color, child;
+    int nranks, rank, device;
+    int64_t enter_ns, ready_ns, end_ns;
+    int comm; /* index in ct_job.comms */
+    int id;   /* comm.id in the file */
+};
+
+struct ct_device_row {
+    int id;
+    const char *uuid, *pci, *name, *cluster, *source; /* NULL: unknown */
+    int clique;
+};
+
+struct ct_gpu_link_row {
+    int device; /* device id */
+    const char *peer_pci, *kind;
+    int links, version;
+};
+
+struct ct_loss_row {
+    const char *cause, *what;
+    int comm; /* index in comms; CT_NONE: several */
+    int64_t n, first_ns, last_ns;
+};
+
+enum ct_step_kind { CT_STEP_STEADY, CT_STEP_WARM_UP, CT_STEP_OTHER };
+
+struct ct_step_row {
+    int64_t start_ns, end_ns; /* of the GPU where timed, else of the host */
+    int first_op, last_op;    /* inclusive */
+    enum ct_step_kind kind;
+};
+
+struct ct_process {
+    const char *path; /* of the file, as given */
+    const char *uuid, *host, *host_id, *boot_id, *exe, *cmdline;
+    const char *run_id, *job_id, *rank_source; /* NULL: unknown */
+    int rank;       /* in the job; from the launcher, else the rank in the
+                       largest communicator; CT_NONE */
+    int world_size; /* CT_NONE: unknown */
+    int local_rank, restart, pid;
+    int64_t t0_ns, t0_real_ns;
+    int64_t end_ns;   /* CT_NO_TIME: the trace was not closed */
+    bool dead;        /* not closed and its process is gone */
+    int recovered;    /* ops that came from the ring */
+    int64_t lost;     /* sum of losses of ops */
+    int job;          /* index in ct_trace.jobs */
+    int node, domain; /* numbers in the job */
+
+    int ncomms, ndevices, ngpu_links, nlosses, nclasses, nlaunches, nops;
+    int nsteps;
+    struct ct_comm_row *comms;
+    struct ct_device_row *devices;
+    struct ct_gpu_link_row *gpu_links;
+    struct ct_loss_row *losses;
+    struct ct_op_class_row *classes;
+    struct ct_launch_row *launches;
+    struct ct_op_row *ops; /* in call order */
+    struct ct_step_row *steps;
+};
+
+struct ct_member { /* rank r of a communicator is members[r] */
+    int process;   /* index in ct_trace.processes; CT_NONE: no trace */
+    int row;       /* index in that process's comms */
+};
+
+struct ct_comm { /* a communicator, over all ranks */
+    uint64_t uid;
+    const char *name, *origin; /* NULL: none */
+    int nranks, nknown;        /* known: with a trace */
+    struct ct_member *members;
+    int nnodes, ndomains; /* that its known members span */
+    enum ct_link link;    /* the worst hop: what collectives wait for */
+    const char *evidence; /* how link is known: topology, host, ... */
+};
+
+/* One communication over all its ranks. */
+struct ct_instance {
+    int comm;            /* index in ct_job.comms */
+    enum ct_op base;     /* of a group: its largest op */
+    uint32_t ordinal;    /* of a group: nth launch on the communicator */
+    uint64_t bytes;      /* S; of a group: max over ranks of (out, in) sums */
+    int64_t transfer_ns; /* CT_NO_TIME: unknown */
+    int64_t wait_sum_ns; /* over the ranks that were timed */
+    int64_t wait_max_ns;
+    int usage;       /* index in ct_job.usages */
+    uint16_t ranks;  /* records found */
+    uint16_t timed;  /* of them with a GPU time (or host time, see source) */
+    bool grouped;    /* several ops in one launch: one sample, no alpha-beta */
+    bool bound;      /* transfer is an upper bound: a rank is missing */
+    bool overlapped; /* p2p whose receiver came late: transfer hidden, a lower
+                        bound at best */
+    bool mismatch;   /* ranks disagree on kind, type or size */
+    int src, dst;    /* p2p: ranks in comm; CT_NONE */
+};
+
+/* All instances that are alike: same communicator, operation, reduction, type,
+ * size, p2p edge and grouping. What everything above reads. */
+struct ct_usage {
+    int comm;
+    enum ct_op base;
+    int type, redop;
+    uint64_t count, bytes;
+    int src, dst;      /* p2p edge as ranks in comm; CT_NONE */
+    bool grouped;      /* shared a launch with other ops */
+    enum ct_link link; /* of the edge or, for collectives, the worst hop */
+    const char *evidence;
+    int64_t calls;       /* instances */
+    double per_step;     /* calls in steady steps / steady steps; NAN: no
+                            steps */
+    double position;     /* mean place in the step, 0 first .. 1 last; NAN */
+    int64_t transfer_ns; /* sum over instances where known */
+    int64_t wait_ns;     /* mean over ranks, summed over instances */
+    int64_t nsamples;    /* transfers fit for alpha-beta: timed on the GPU, not
+                            grouped, not bound, not overlapped, no mismatch,
+                            warm-up left out */
+    int64_t *samples;    /* ns, in time order */
+    int64_t median_ns;   /* of samples, else of all transfers; CT_NO_TIME */
+};
+
+struct ct_job {
+    int nprocesses;
+    int *processes; /* indices in ct_trace.processes, by rank */
+    int world_size; /* by the launcher, else the largest communicator */
+    int nnodes, ndomains;
+    const char **node_names; /* a host name of each node */
+    int ncomms, ninstances, nusages;
+    struct ct_comm *comms;
+    struct ct_instance *instances;
+    struct ct_usage *usages;
+    int nsteps;      /* steady steps that all processes have; 0: none found */
+    int64_t step_ns; /* median duration of those; CT_NO_TIME */
+    int64_t span_ns; /* longest first op .. last op of a process */
+    int64_t missing; /* members of communicators without a trace */
+    int64_t mismatches;
+    int64_t lost_ops;
+    int in_flight; /* ops that never returned or never finished */
+};
+
+struct ct_trace {
+    int nprocesses, njobs;
+    struct ct_process *processes;
+    struct ct_job *jobs;  /* by number of processes, largest first */
+    int nskipped;         /* files that could not be read */
+    const char **skipped; /* "FILE: reason" each */
+    struct ct_arena *arena;
+};
+
+/* Opens every trace file named by paths (folders: every *.db in them, not
+ * below) and derives everything above. Returns 0 and sets *trace_p, which the
+ * caller frees with ct_trace_free; on failure returns -1 and writes one line
+ * "FILE: reason" into error (of error_size bytes): nothing readable, no trace,
+ * no op. A file that cannot be read beside others that can is skipped and
+ * listed, not fatal. */
+int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
+                  char *error, size_t error_size);
+void ct_trace_free(struct ct_trace *trace);
+
+/* The two processes read one clock: same boot of the same node. */
+bool ct_same_clock(const struct ct_process *a, const struct ct_process *b);
+
+/* Link class between two ranks of a communicator and how it is known. */
+enum ct_link ct_pair_link(const struct ct_trace *trace,
+                          const struct ct_job *job, int comm, int rank,
+                          int peer, const char **evidence_p);
+
+#endif
