@@ -1,0 +1,39 @@
+#!/bin/sh
+# run.sh [--quick]: builds and runs every test that needs no GPU. --quick
+# leaves out the sanitised trees, clang and the benchmarks.
+set -eu
+cd "$(dirname "$0")/.."
+quick=no
+[ "${1:-}" != --quick ] || quick=yes
+jobs=$(nproc)
+say() { printf '\n== %s\n' "$*"; }
+
+./samples/deps.sh tests
+
+say "gcc, warnings are errors"
+cmake --preset default -DCOMMTRACE_WERROR=ON >build.log 2>&1 ||
+    { cat build.log; exit 1; }
+rm -f build.log
+cmake --build --preset default
+
+say "tests"
+ctest --preset default -j "$jobs"
+[ $quick = no ] || exit 0
+
+say "clang, warnings are errors"
+cmake -S . -B build-clang -G Ninja -DCMAKE_C_COMPILER=clang \
+    -DCOMMTRACE_WERROR=ON >/dev/null
+cmake --build build-clang
+
+say "address and undefined-behaviour sanitizers: unit tests, e2e programs"
+cmake --preset asan >/dev/null
+cmake --build --preset asan
+ctest --preset asan -L 'unit|e2e' -j "$jobs"
+
+say "thread sanitizer: ring, communicator table, writer, loading"
+cmake --preset tsan >/dev/null
+cmake --build --preset tsan
+ctest --preset tsan -L unit -R 'ring|comm|writer|trace' -j "$jobs"
+
+say "benchmarks, each against a floor of the same run"
+./tests/bench/run.sh
