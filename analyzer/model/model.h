@@ -14,6 +14,16 @@ enum ct_fit_quality {
     CT_FIT_PRIOR /* sizes do not tell them apart: no alpha, no beta */
 };
 
+/* What was measured at one message size. */
+struct ct_point {
+    double bytes;  /* mean of sizes within 2 % of each other */
+    double us;     /* robust location of the transfer times */
+    double spread; /* relative standard deviation of one transfer */
+    int64_t n;     /* transfers */
+};
+
+/* Base SEND stands for both sides of a transfer between two ranks; its nranks
+ * is 2, whatever the size of the communicator. */
 struct ct_fit {
     enum ct_link link;
     enum ct_op base;
@@ -26,6 +36,14 @@ struct ct_fit {
     double residual;           /* median relative residual */
     enum ct_fit_quality quality;
     const char *why; /* the quality in words */
+    /* For predictions only: the line behind the verdict, part of which may come
+     * from the prior (then alpha_us or algbw_GBps is NAN). NAN for PRIOR. */
+    double line_us;                /* at S = 0 */
+    double line_us_per_byte;       /* slope */
+    double var_aa, var_ab, var_bb; /* covariance of the two, in their units */
+    int npoints;
+    struct ct_point *points; /* what was measured, by bytes */
+    char words[128];         /* why points here */
 };
 
 struct ct_prediction { /* one line of observed beside predicted */
@@ -64,8 +82,21 @@ void ct_model_free(struct ct_model *model);
 double ct_model_prior_us(enum ct_link link, enum ct_op base, int nranks,
                          uint64_t bytes);
 
+/* S = 0 .. of a fit's line in us; relative_error_p (may be NULL) gets one
+ * relative standard error. NAN where the fit is no better than the prior. */
+double ct_fit_us(const struct ct_fit *fit, double bytes,
+                 double *relative_error_p);
+
+/* Hops that one op takes one after the other: 2(n-1) for all-reduce, n-1 for
+ * the other collectives, 1 for send/recv. */
+double ct_model_steps(enum ct_op base, int nranks);
+
 /* Expected time of one op in us inside a node (links with network == 0): from
- * own measurements, else from reference (may be NULL), else the prior.
+ * own measurements, else from reference (may be NULL), else the prior. Own
+ * measurements are, best first: the fit of this op and group size; the measured
+ * sizes around bytes, interpolated; the fit of this op at another group size,
+ * alpha scaled by steps and beta by the wire factor. Own gives way to a
+ * reference where its error is above a quarter and the reference's is smaller.
  * relative_error_p gets one standard error, relative (the prior's is what
  * research calls .35 on bandwidth). */
 double ct_model_inside_us(const struct ct_model *own,
