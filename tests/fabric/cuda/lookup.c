@@ -1,0 +1,140 @@
+/* Finding driver functions by name, and the names of errors. */
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cuda.h>
+
+#include "common/export.h"
+
+/* Names whose newest form has another symbol, and since which CUDA. */
+static const struct {
+    const char *name;
+    int since;
+    const char *symbol;
+} versions[] = {
+    {"cuDeviceTotalMem", 3020, "cuDeviceTotalMem_v2"},
+    {"cuDeviceGetUuid", 11040, "cuDeviceGetUuid_v2"},
+    {"cuDevicePrimaryCtxRelease", 11000, "cuDevicePrimaryCtxRelease_v2"},
+    {"cuDevicePrimaryCtxReset", 11000, "cuDevicePrimaryCtxReset_v2"},
+    {"cuDevicePrimaryCtxSetFlags", 11000, "cuDevicePrimaryCtxSetFlags_v2"},
+    {"cuCtxPushCurrent", 4000, "cuCtxPushCurrent_v2"},
+    {"cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"},
+    {"cuMemGetInfo", 3020, "cuMemGetInfo_v2"},
+    {"cuMemAlloc", 3020, "cuMemAlloc_v2"},
+    {"cuMemFree", 3020, "cuMemFree_v2"},
+    {"cuMemAllocHost", 3020, "cuMemAllocHost_v2"},
+    {"cuMemcpyHtoD", 3020, "cuMemcpyHtoD_v2"},
+    {"cuMemcpyDtoH", 3020, "cuMemcpyDtoH_v2"},
+    {"cuMemcpyDtoD", 3020, "cuMemcpyDtoD_v2"},
+    {"cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2"},
+    {"cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2"},
+    {"cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2"},
+    {"cuMemsetD8", 3020, "cuMemsetD8_v2"},
+    {"cuMemsetD32", 3020, "cuMemsetD32_v2"},
+    {"cuStreamDestroy", 4000, "cuStreamDestroy_v2"},
+    {"cuEventDestroy", 4000, "cuEventDestroy_v2"},
+    {"cuEventElapsedTime", 12080, "cuEventElapsedTime_v2"},
+    {"cuGetProcAddress", 12000, "cuGetProcAddress_v2"},
+};
+
+/* A handle on this very library, wherever else its names may be defined. */
+static void *self(void)
+{
+    static const char marker = 0;
+    Dl_info info;
+
+    if (!dladdr(&marker, &info))
+        return NULL;
+    return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static const char *symbol_of(const char *name, int version)
+{
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        if (!strcmp(versions[i].name, name) && version >= versions[i].since)
+            return versions[i].symbol;
+    }
+    return name;
+}
+
+FABRIC_API CUresult cuGetProcAddress(const char *symbol, void **fn,
+                                     int cudaVersion, cuuint64_t flags,
+                                     CUdriverProcAddressQueryResult *status)
+{
+    void *handle = self();
+
+    (void)flags; /* streams per thread are the default stream here */
+    if (!symbol || !fn)
+        return CUDA_ERROR_INVALID_VALUE;
+    *fn = handle ? dlsym(handle, symbol_of(symbol, cudaVersion)) : NULL;
+    if (handle)
+        dlclose(handle);
+    if (status)
+        *status = *fn ? CU_GET_PROC_ADDRESS_SUCCESS
+                      : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return *fn ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+#undef cuGetProcAddress
+FABRIC_API CUresult cuGetProcAddress(const char *symbol, void **fn,
+                                     int cudaVersion, cuuint64_t flags);
+
+CUresult cuGetProcAddress(const char *symbol, void **fn, int cudaVersion,
+                          cuuint64_t flags)
+{
+    return cuGetProcAddress_v2(symbol, fn, cudaVersion, flags, NULL);
+}
+
+static const struct {
+    CUresult error;
+    const char *name;
+    const char *text;
+} errors[] = {
+    {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {CUDA_ERROR_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED",
+     "initialization error"},
+    {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE",
+     "no CUDA-capable device is detected"},
+    {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE",
+     "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT",
+     "invalid device context"},
+    {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE",
+     "invalid resource handle"},
+    {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {CUDA_ERROR_NOT_PERMITTED, "CUDA_ERROR_NOT_PERMITTED",
+     "operation not permitted"},
+    {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED",
+     "operation not supported"},
+    {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+#define ERRORS (sizeof(errors) / sizeof(errors[0]))
+
+FABRIC_API CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    for (size_t i = 0; i < ERRORS; i++) {
+        if (errors[i].error == error) {
+            *name = errors[i].name;
+            return CUDA_SUCCESS;
+        }
+    }
+    *name = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+FABRIC_API CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    for (size_t i = 0; i < ERRORS; i++) {
+        if (errors[i].error == error) {
+            *text = errors[i].text;
+            return CUDA_SUCCESS;
+        }
+    }
+    *text = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,93 @@
+/* Memory, copies and fills. */
+#include <stdint.h>
+
+#include "common/export.h"
+#include "cudart/runtime.h"
+
+static CUdeviceptr at(const void *ptr)
+{
+    return (CUdeviceptr)(uintptr_t)ptr;
+}
+
+FABRIC_API cudaError_t cudaMalloc(void **ptr, size_t bytes)
+{
+    CUdeviceptr p = 0;
+    CUresult rc = runtime_ready();
+
+    if (!rc)
+        rc = cuMemAlloc(&p, bytes);
+    if (!rc)
+        *ptr = (void *)(uintptr_t)p;
+    return runtime_result(rc);
+}
+
+FABRIC_API cudaError_t cudaFree(void *ptr)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc : cuMemFree(at(ptr)));
+}
+
+FABRIC_API cudaError_t cudaHostAlloc(void **ptr, size_t bytes,
+                                     unsigned int flags)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc : cuMemHostAlloc(ptr, bytes, flags));
+}
+
+FABRIC_API cudaError_t cudaMallocHost(void **ptr, size_t bytes)
+{
+    return cudaHostAlloc(ptr, bytes, cudaHostAllocDefault);
+}
+
+FABRIC_API cudaError_t cudaFreeHost(void *ptr)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc : cuMemFreeHost(ptr));
+}
+
+FABRIC_API cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc : cuMemGetInfo(available, total));
+}
+
+FABRIC_API cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
+                                       enum cudaMemcpyKind kind,
+                                       cudaStream_t stream)
+{
+    CUresult rc = runtime_ready();
+
+    if ((unsigned)kind > cudaMemcpyDefault)
+        return runtime_result(CUDA_ERROR_INVALID_VALUE);
+    return runtime_result(rc ? rc
+                             : cuMemcpyAsync(at(dst), at(src), bytes, stream));
+}
+
+FABRIC_API cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes,
+                                  enum cudaMemcpyKind kind)
+{
+    cudaError_t error = cudaMemcpyAsync(dst, src, bytes, kind, NULL);
+
+    return error ? error : runtime_result(cuStreamSynchronize(NULL));
+}
+
+FABRIC_API cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes,
+                                       cudaStream_t stream)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc
+                             : cuMemsetD8Async(at(dst), (unsigned char)value,
+                                               bytes, stream));
+}
+
+FABRIC_API cudaError_t cudaMemset(void *dst, int value, size_t bytes)
+{
+    cudaError_t error = cudaMemsetAsync(dst, value, bytes, NULL);
+
+    return error ? error : runtime_result(cuStreamSynchronize(NULL));
+}

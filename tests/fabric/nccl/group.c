@@ -1,0 +1,194 @@
+#include "nccl/group.h"
+
+#include <stdlib.h>
+
+#include "nccl/api.h"
+#include "nccl/comm.h"
+#include "nccl/launch.h"
+#include "nccl/op.h"
+#include "nccl/split.h"
+
+struct group {
+    int depth;
+    ncclResult_t error;
+    struct op *ops;
+    int n_ops;
+    int ops_size;
+    ncclComm_t *inits;
+    int n_inits;
+    struct split *splits;
+    int n_splits;
+};
+
+static _Thread_local struct group group;
+
+/* Room for one more; arrays of few elements need no spare room. */
+static void *grow(void *array, int n, size_t size)
+{
+    return realloc(array, ((size_t)n + 1) * size);
+}
+
+void group_start(void)
+{
+    group.depth++;
+}
+
+ncclResult_t group_fail(ncclResult_t result)
+{
+    if (group.depth && !group.error)
+        group.error = result;
+    return result;
+}
+
+/* What is outside any group is a group of one. */
+static ncclResult_t end_if_alone(void)
+{
+    if (group.depth)
+        return ncclSuccess;
+    group.depth = 1;
+    return group_end();
+}
+
+ncclResult_t group_add_op(const struct op *op)
+{
+    if (group.n_ops == group.ops_size) {
+        int size = group.ops_size ? 2 * group.ops_size : 16;
+        struct op *ops = realloc(group.ops, (size_t)size * sizeof(*ops));
+
+        if (!ops)
+            return group_fail(ncclSystemError);
+        group.ops = ops;
+        group.ops_size = size;
+    }
+    group.ops[group.n_ops++] = *op;
+    return end_if_alone();
+}
+
+ncclResult_t group_add_init(ncclComm_t comm)
+{
+    ncclComm_t *inits = grow(group.inits, group.n_inits, sizeof(ncclComm_t));
+
+    if (!inits)
+        return group_fail(ncclSystemError);
+    group.inits = inits;
+    group.inits[group.n_inits++] = comm;
+    return end_if_alone();
+}
+
+ncclResult_t group_add_split(ncclComm_t comm, int color, int key,
+                             ncclComm_t *newcomm)
+{
+    struct split *splits =
+        grow(group.splits, group.n_splits, sizeof(struct split));
+
+    if (!splits)
+        return group_fail(ncclSystemError);
+    group.splits = splits;
+    group.splits[group.n_splits++] = (struct split){
+        .parent = comm, .color = color, .key = key, .newcomm = newcomm};
+    return end_if_alone();
+}
+
+/* All votes are cast before any is waited for: another rank may have the
+ * splits of several communicators in another order. */
+static ncclResult_t run_splits(struct group *g)
+{
+    for (int i = 0; i < g->n_splits; i++) {
+        ncclResult_t result = split_vote(&g->splits[i]);
+
+        if (result)
+            return result;
+    }
+    for (int i = 0; i < g->n_splits; i++) {
+        ncclResult_t result = split_count(&g->splits[i]);
+
+        if (result)
+            return result;
+    }
+    for (int i = 0; i < g->n_splits; i++)
+        split_finish(&g->splits[i]);
+    return ncclSuccess;
+}
+
+static int same_launch(const struct op *a, const struct op *b)
+{
+    return a->comm == b->comm && a->stream == b->stream;
+}
+
+/* Moves the ops of the first op's launch to the front; returns how many. */
+static int gather_launch(struct op *ops, struct op *rest, int n, int *n_rest)
+{
+    struct op first = ops[0];
+    int k = 0;
+
+    *n_rest = 0;
+    for (int i = 0; i < n; i++) {
+        if (same_launch(&first, &ops[i]))
+            ops[k++] = ops[i];
+        else
+            rest[(*n_rest)++] = ops[i];
+    }
+    return k;
+}
+
+static ncclResult_t launch_all(struct op *ops, int n)
+{
+    struct op *rest = malloc((size_t)n * sizeof(*rest));
+    struct op *scratch = rest;
+    ncclResult_t result = ncclSuccess;
+
+    if (!rest)
+        return ncclSystemError;
+    while (n && !result) {
+        struct op *swap = ops;
+        int n_rest;
+        int k = gather_launch(ops, rest, n, &n_rest);
+
+        result = launch_ops(ops, k);
+        ops = rest;
+        rest = swap;
+        n = n_rest;
+    }
+    free(scratch);
+    return result;
+}
+
+static ncclResult_t run(struct group *g)
+{
+    ncclResult_t result;
+
+    for (int i = 0; i < g->n_inits; i++)
+        comm_await_all(g->inits[i]);
+    result = run_splits(g);
+    if (!result && g->n_ops)
+        result = launch_all(g->ops, g->n_ops);
+    return result;
+}
+
+ncclResult_t group_end(void)
+{
+    struct group g = group;
+    ncclResult_t result;
+
+    if (!group.depth)
+        return nccl_fail(ncclInvalidUsage, "GroupEnd: not in a group call");
+    if (--group.depth)
+        return ncclSuccess;
+    group = (struct group){0};
+    result = g.error ? g.error : run(&g);
+    free(g.ops);
+    free(g.inits);
+    free(g.splits);
+    return result;
+}
+
+NCCL_API(ncclResult_t, GroupStart, (void))
+{
+    group_start();
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, GroupEnd, (void))
+{
+    return group_end();
+}

@@ -1,0 +1,149 @@
+#include "nccl/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/engine.h"
+#include "nccl/api.h"
+#include "nccl/comm.h"
+#include "nccl/op.h"
+#include "nccl/reduce.h"
+#include "nccl/wire.h"
+
+/* Collectives run one after the other, then all sends and receives at once. */
+struct launch {
+    struct ncclComm *comm;
+    int n;
+    struct op op[];
+};
+
+static struct message message_of(const struct op *op)
+{
+    int is_send = op->kind == OP_SEND;
+
+    return (struct message){
+        .peer = op->peer,
+        .direction = is_send ? WIRE_OUT : WIRE_IN,
+        .data = is_send ? (char *)op->send : op->recv,
+        .bytes = op->count * type_bytes(op->type),
+    };
+}
+
+static int run_p2p(const struct launch *launch, int64_t *time_ns)
+{
+    struct message *messages = malloc((size_t)launch->n * sizeof(*messages));
+    int n = 0;
+    int rc;
+
+    if (!messages)
+        return -1;
+    for (int i = 0; i < launch->n; i++) {
+        if (op_is_p2p(&launch->op[i]))
+            messages[n++] = message_of(&launch->op[i]);
+    }
+    rc = wire_transfer(launch->comm, messages, n, time_ns);
+    free(messages);
+    return rc;
+}
+
+static int run_all(const struct launch *launch, int64_t *time_ns)
+{
+    for (int i = 0; i < launch->n; i++) {
+        if (!op_is_p2p(&launch->op[i]) &&
+            collective_run(&launch->op[i], time_ns))
+            return -1;
+    }
+    return run_p2p(launch, time_ns);
+}
+
+static void task_done(struct ncclComm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    if (!--comm->pending)
+        pthread_cond_broadcast(&comm->drained);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+static int64_t run_launch(void *arg, int64_t start_ns)
+{
+    struct launch *launch = arg;
+    struct ncclComm *comm = launch->comm;
+    int64_t time_ns = start_ns;
+
+    if (run_all(launch, &time_ns))
+        time_ns = fabric_now_ns();
+    free(launch);
+    fabric_sleep_until_ns(time_ns);
+    task_done(comm);
+    return time_ns;
+}
+
+/* Behind the communicator's last task, wherever that was issued. */
+static CUresult push_ordered(struct launch *launch, CUstream stream)
+{
+    struct ncclComm *comm = launch->comm;
+    CUresult rc = CUDA_SUCCESS;
+
+    if (comm->last_stream != stream)
+        rc = cuStreamWaitEvent(stream, comm->issued, 0);
+    if (!rc)
+        rc = fabric_launch(stream, run_launch, launch);
+    if (!rc)
+        rc = cuEventRecord(comm->issued, stream);
+    comm->last_stream = stream;
+    return rc;
+}
+
+static CUresult push(struct launch *launch, CUstream stream)
+{
+    struct ncclComm *comm = launch->comm;
+    CUresult rc = comm_enter(comm);
+
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&comm->lock);
+    comm->pending++;
+    pthread_mutex_unlock(&comm->lock);
+    rc = push_ordered(launch, stream);
+    if (rc)
+        task_done(comm);
+    comm_leave();
+    return rc;
+}
+
+/* A rank that sends to itself must also receive, in the same launch. */
+static int self_is_matched(const struct launch *launch)
+{
+    int open = 0;
+
+    for (int i = 0; i < launch->n; i++) {
+        const struct op *op = &launch->op[i];
+
+        if (op_is_p2p(op) && op->peer == launch->comm->rank)
+            open += op->kind == OP_SEND ? 1 : -1;
+    }
+    return !open;
+}
+
+ncclResult_t launch_ops(const struct op *ops, int n)
+{
+    struct launch *launch =
+        malloc(sizeof(*launch) + (size_t)n * sizeof(*ops));
+
+    if (!launch)
+        return ncclSystemError;
+    launch->comm = ops[0].comm;
+    launch->n = n;
+    memcpy(launch->op, ops, (size_t)n * sizeof(*ops));
+    if (!self_is_matched(launch)) {
+        free(launch);
+        return nccl_fail(ncclInvalidUsage,
+                         "send to self without receive in the same group");
+    }
+    if (push(launch, ops[0].stream)) {
+        free(launch);
+        return nccl_fail(ncclUnhandledCudaError, "stream of another device");
+    }
+    return ncclSuccess;
+}

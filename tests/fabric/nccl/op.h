@@ -1,0 +1,43 @@
+/* One NCCL operation, from its call to its end on a stream. */
+#ifndef FABRIC_NCCL_OP_H
+#define FABRIC_NCCL_OP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nccl.h>
+
+enum op_kind {
+    OP_ALL_REDUCE,
+    OP_REDUCE_SCATTER,
+    OP_ALL_GATHER,
+    OP_BROADCAST,
+    OP_REDUCE,
+    OP_SEND,
+    OP_RECV
+};
+
+struct op {
+    enum op_kind kind;
+    const void *send;
+    void *recv;
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t redop;
+    int peer; /* or root */
+    ncclComm_t comm;
+    cudaStream_t stream;
+    double factor;      /* of a PreMulSum; multiplied in before the sum */
+    const void *scalar; /* or where the factor will be when the op runs */
+    int premul;
+};
+
+static inline int op_is_p2p(const struct op *op)
+{
+    return op->kind == OP_SEND || op->kind == OP_RECV;
+}
+
+/* Runs a collective; *time_ns is its start, then its end; -1 when aborted. */
+int collective_run(const struct op *op, int64_t *time_ns);
+
+#endif

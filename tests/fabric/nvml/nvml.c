@@ -1,0 +1,400 @@
+/*
+ * The stand-in NVML: the GPUs of this host, and over what they reach each
+ * other. With nvlink, every GPU has all its links on an NVSwitch; with an
+ * nvlink_domain, the switches of all hosts are one NVLink fabric.
+ */
+#include <nvml.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/config.h"
+#include "common/export.h"
+#include "common/gpu.h"
+#include "common/hash.h"
+
+#define MAX_DEVICES 64
+#define NVLINK_VERSION 4
+#define SWITCH_BUS 0x05u
+#define SWITCH_DEVICE_ID 0x22a310deu
+
+struct nvmlDevice_st {
+    char unused;
+};
+
+/* A handle is the address of the device's place here. */
+static struct nvmlDevice_st device_at[MAX_DEVICES];
+static _Atomic int users;
+
+static int index_of(nvmlDevice_t device)
+{
+    if (device < device_at || device >= device_at + gpu_count())
+        return -1;
+    return (int)(device - device_at);
+}
+
+static nvmlReturn_t check(nvmlDevice_t device)
+{
+    if (atomic_load(&users) < 1)
+        return NVML_ERROR_UNINITIALIZED;
+    return index_of(device) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+static nvmlReturn_t put_text(char *out, unsigned int length, const char *text)
+{
+    if (!out)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (strlen(text) >= length)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    memcpy(out, text, strlen(text) + 1);
+    return NVML_SUCCESS;
+}
+
+FABRIC_API nvmlReturn_t nvmlInit_v2(void)
+{
+    atomic_fetch_add(&users, 1);
+    return NVML_SUCCESS;
+}
+
+FABRIC_API nvmlReturn_t nvmlInit(void)
+{
+    return nvmlInit_v2();
+}
+
+FABRIC_API nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+{
+    (void)flags;
+    return nvmlInit_v2();
+}
+
+FABRIC_API nvmlReturn_t nvmlShutdown(void)
+{
+    if (atomic_fetch_sub(&users, 1) > 0)
+        return NVML_SUCCESS;
+    atomic_fetch_add(&users, 1);
+    return NVML_ERROR_UNINITIALIZED;
+}
+
+FABRIC_API const char *nvmlErrorString(nvmlReturn_t result)
+{
+    switch (result) {
+    case NVML_SUCCESS:
+        return "Success";
+    case NVML_ERROR_UNINITIALIZED:
+        return "Uninitialized";
+    case NVML_ERROR_INVALID_ARGUMENT:
+        return "Invalid Argument";
+    case NVML_ERROR_NOT_SUPPORTED:
+        return "Not Supported";
+    case NVML_ERROR_NOT_FOUND:
+        return "Not Found";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+        return "Insufficient Size";
+    case NVML_ERROR_UNKNOWN:
+        break;
+    }
+    return "Unknown Error";
+}
+
+FABRIC_API nvmlReturn_t nvmlSystemGetDriverVersion(char *version,
+                                                   unsigned int length)
+{
+    return put_text(version, length, "580.65.06");
+}
+
+FABRIC_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version,
+                                                 unsigned int length)
+{
+    return put_text(version, length, "13.580.65.06");
+}
+
+FABRIC_API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    *version = 13000;
+    return NVML_SUCCESS;
+}
+
+FABRIC_API nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
+{
+    return nvmlSystemGetCudaDriverVersion_v2(version);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    if (atomic_load(&users) < 1)
+        return NVML_ERROR_UNINITIALIZED;
+    *count = (unsigned int)gpu_count();
+    return NVML_SUCCESS;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetCount(unsigned int *count)
+{
+    return nvmlDeviceGetCount_v2(count);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index,
+                                                      nvmlDevice_t *device)
+{
+    if (atomic_load(&users) < 1)
+        return NVML_ERROR_UNINITIALIZED;
+    if (index >= (unsigned int)gpu_count())
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *device = &device_at[index];
+    return NVML_SUCCESS;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index,
+                                                   nvmlDevice_t *device)
+{
+    return nvmlDeviceGetHandleByIndex_v2(index, device);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *busId,
+                                                         nvmlDevice_t *device)
+{
+    int index = gpu_by_bus_id(busId);
+
+    if (index < 0)
+        return NVML_ERROR_NOT_FOUND;
+    return nvmlDeviceGetHandleByIndex_v2((unsigned int)index, device);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *busId,
+                                                      nvmlDevice_t *device)
+{
+    return nvmlDeviceGetHandleByPciBusId_v2(busId, device);
+}
+
+static void uuid_text(int index, char text[48])
+{
+    unsigned char u[16];
+
+    gpu_uuid(index, u);
+    snprintf(text, 48,
+             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+             "%02x%02x%02x%02x%02x%02x",
+             u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10],
+             u[11], u[12], u[13], u[14], u[15]);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid,
+                                                  nvmlDevice_t *device)
+{
+    for (int i = 0; i < gpu_count(); i++) {
+        char text[48];
+
+        uuid_text(i, text);
+        if (!strcmp(text, uuid))
+            return nvmlDeviceGetHandleByIndex_v2((unsigned int)i, device);
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device,
+                                           unsigned int *index)
+{
+    nvmlReturn_t rc = check(device);
+
+    if (!rc)
+        *index = (unsigned int)index_of(device);
+    return rc;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name,
+                                          unsigned int length)
+{
+    nvmlReturn_t rc = check(device);
+
+    return rc ? rc : put_text(name, length, fabric_config()->gpu);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid,
+                                          unsigned int length)
+{
+    nvmlReturn_t rc = check(device);
+    char text[48];
+
+    if (rc)
+        return rc;
+    uuid_text(index_of(device), text);
+    return put_text(uuid, length, text);
+}
+
+static void put_pci(nvmlPciInfo_t *pci, unsigned char bus, unsigned id)
+{
+    *pci = (nvmlPciInfo_t){.bus = bus, .pciDeviceId = id};
+    snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:00.0", bus);
+    snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", bus);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device,
+                                                nvmlPciInfo_t *pci)
+{
+    nvmlReturn_t rc = check(device);
+
+    if (!rc)
+        put_pci(pci, (unsigned char)FABRIC_PCI_BUS(index_of(device)),
+                FABRIC_PCI_DEVICE_ID);
+    return rc;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device,
+                                                nvmlPciInfo_t *pci)
+{
+    return nvmlDeviceGetPciInfo_v3(device, pci);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device,
+                                             nvmlPciInfo_t *pci)
+{
+    return nvmlDeviceGetPciInfo_v3(device, pci);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
+                                                           int *major,
+                                                           int *minor)
+{
+    nvmlReturn_t rc = check(device);
+
+    if (rc)
+        return rc;
+    *major = 9;
+    *minor = 0;
+    return NVML_SUCCESS;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1,
+                                               nvmlDevice_t device2,
+                                               nvmlGpuP2PCapsIndex_t index,
+                                               nvmlGpuP2PStatus_t *status)
+{
+    nvmlReturn_t rc = check(device1);
+
+    if (!rc)
+        rc = check(device2);
+    if (rc)
+        return rc;
+    if ((index == NVML_P2P_CAPS_INDEX_NVLINK ||
+         index == NVML_P2P_CAPS_INDEX_ATOMICS) &&
+        !fabric_config()->nvlink)
+        *status = NVML_P2P_STATUS_NOT_SUPPORTED;
+    else
+        *status = NVML_P2P_STATUS_OK;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t check_link(nvmlDevice_t device, unsigned int link)
+{
+    nvmlReturn_t rc = check(device);
+
+    if (rc)
+        return rc;
+    if (link >= NVML_NVLINK_MAX_LINKS)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return fabric_config()->nvlink ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device,
+                                                 unsigned int link,
+                                                 nvmlEnableState_t *state)
+{
+    nvmlReturn_t rc = check_link(device, link);
+
+    if (!rc)
+        *state = NVML_FEATURE_ENABLED;
+    return rc;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device,
+                                                   unsigned int link,
+                                                   unsigned int *version)
+{
+    nvmlReturn_t rc = check_link(device, link);
+
+    if (!rc)
+        *version = NVLINK_VERSION;
+    return rc;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkCapability(
+    nvmlDevice_t device, unsigned int link, nvmlNvLinkCapability_t capability,
+    unsigned int *result)
+{
+    nvmlReturn_t rc = check_link(device, link);
+
+    (void)capability; /* an NVSwitch offers them all */
+    if (!rc)
+        *result = 1;
+    return rc;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(
+    nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
+{
+    nvmlReturn_t rc = check_link(device, link);
+
+    if (!rc)
+        put_pci(pci, (unsigned char)(SWITCH_BUS + link % 4), SWITCH_DEVICE_ID);
+    return rc;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device,
+                                                         unsigned int link,
+                                                         nvmlPciInfo_t *pci)
+{
+    return nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, pci);
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(
+    nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type)
+{
+    nvmlReturn_t rc = check_link(device, link);
+
+    if (!rc)
+        *type = NVML_NVLINK_DEVICE_TYPE_SWITCH;
+    return rc;
+}
+
+/* A host's own NVSwitch is no fabric with a cluster id; a domain is. */
+static nvmlGpuFabricState_t fabric_state(unsigned char uuid[16])
+{
+    const char *domain = fabric_config()->nvlink_domain;
+    uint64_t half[2];
+
+    memset(uuid, 0, 16);
+    if (!*domain || !fabric_config()->nvlink)
+        return NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
+    half[0] = fabric_hash(FABRIC_HASH_SEED, domain, strlen(domain));
+    half[1] = fabric_mix(half[0]);
+    memcpy(uuid, half, sizeof(half));
+    return NVML_GPU_FABRIC_STATE_COMPLETED;
+}
+
+FABRIC_API nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device,
+                                                   nvmlGpuFabricInfo_t *info)
+{
+    nvmlReturn_t rc = check(device);
+
+    if (rc)
+        return rc;
+    *info = (nvmlGpuFabricInfo_t){.status = NVML_SUCCESS};
+    info->state = fabric_state(info->clusterUuid);
+    return NVML_SUCCESS;
+}
+
+/* Later versions of the struct only append. */
+FABRIC_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(
+    nvmlDevice_t device, nvmlGpuFabricInfo_v2_t *info)
+{
+    nvmlReturn_t rc = check(device);
+    unsigned int version = info->version;
+
+    if (rc)
+        return rc;
+    if ((version & 0xffffff) < sizeof(*info))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *info = (nvmlGpuFabricInfo_v2_t){.version = version};
+    info->state = fabric_state(info->clusterUuid);
+    return NVML_SUCCESS;
+}
