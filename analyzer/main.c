@@ -1,0 +1,109 @@
+/*
+ * commtrace: explains the traces that libcommtrace.so recorded.
+ */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/commands.h"
+
+static const struct cli_command commands[] = {
+    {"report", report_run, cli_report_options, "DIR|FILE...",
+     "Say what a job's communication is for, costs, and should have cost.",
+     "  commtrace report commtrace-4711\n"
+     "  commtrace report --reference sweep-trace commtrace-4711\n"
+     "  commtrace report --json commtrace-4711 | python3 -m json.tool"},
+    {"ops", ops_run, cli_ops_options, "DIR|FILE...",
+     "List operations, rank by rank, in the order of their calls.",
+     "  commtrace ops --rank 3 --kind all_reduce --limit 20 commtrace-4711\n"
+     "  commtrace ops --in-flight commtrace-4711"},
+    {"groups", groups_run, cli_plain_options, "DIR|FILE...",
+     "List communicators: their ranks, places, links and roles.",
+     "  commtrace groups commtrace-4711"},
+    {"model", model_run, cli_model_options, "DIR|FILE...",
+     "Fit T = alpha + S / bandwidth; show observed beside predicted times.",
+     "  commtrace model commtrace-4711\n"
+     "  commtrace model --reference sweep-trace commtrace-4711"},
+    {"merge", merge_run, cli_merge_options, "DIR|FILE...",
+     "Write the traces of all ranks into one SQLite database, with views.",
+     "  commtrace merge --db job.db commtrace-4711\n"
+     "  sqlite3 job.db < samples/sql/tp_over_network.sql"},
+};
+
+#define NCOMMANDS (sizeof commands / sizeof commands[0])
+
+const char *argp_program_version = "commtrace " COMMTRACE_VERSION;
+
+static const struct cli_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    return NULL;
+}
+
+/* The first word that is no option ends the options of commtrace itself. */
+static error_t parse_key(int key, char *arg, struct argp_state *state)
+{
+    const char **name_p = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->err_stream = NULL;
+        return 0;
+    case ARGP_KEY_ARG:
+        *name_p = arg;
+        state->next = state->argc;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void describe(char *doc, size_t size)
+{
+    size_t used;
+
+    used = (size_t)snprintf(doc, size,
+                            "Explain the NCCL traffic of a parallel job from "
+                            "the traces of its processes.\vCommands:\n");
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        used += (size_t)snprintf(doc + used, size - used, "  %-8s %s\n",
+                                 commands[i].name, commands[i].meaning);
+    snprintf(doc + used, size - used,
+             "\nExample:\n"
+             "  LD_PRELOAD=libcommtrace.so torchrun train.py\n"
+             "  commtrace report commtrace-4711\n"
+             "\n`commtrace COMMAND --help` says more.");
+}
+
+int main(int argc, char **argv)
+{
+    char doc[1600];
+    const struct argp argp = {NULL, parse_key, "COMMAND DIR|FILE...", doc, NULL,
+                              NULL, NULL};
+    const struct cli_command *command;
+    const char *name = NULL;
+    int at = 1;
+
+    describe(doc, sizeof doc);
+    argp_err_exit_status = CLI_EXIT_INPUT;
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &name))
+        return CLI_EXIT_INPUT;
+    if (!name) {
+        fputs("commtrace: no command given; see commtrace --help\n", stderr);
+        return CLI_EXIT_INPUT;
+    }
+    command = find_command(name);
+    if (!command) {
+        fprintf(stderr,
+                "commtrace: unknown command '%s'; see commtrace "
+                "--help\n",
+                name);
+        return CLI_EXIT_INPUT;
+    }
+    while (argv[at] != name)
+        at++;
+    return cli_run(command, argc - at, argv + at);
+}

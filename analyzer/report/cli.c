@@ -1,0 +1,195 @@
+#include "report/cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_JSON = 256,
+    KEY_REFERENCE,
+    KEY_DB,
+    KEY_RANK,
+    KEY_STEP,
+    KEY_KIND,
+    KEY_COMM,
+    KEY_ROLE,
+    KEY_IN_FLIGHT,
+    KEY_LIMIT
+};
+
+#define OPTION_JSON                                                \
+    {                                                              \
+        "json", KEY_JSON, NULL, 0, "print JSON instead of text", 0 \
+    }
+#define OPTION_REFERENCE                                                   \
+    {                                                                      \
+        "reference", KEY_REFERENCE, "DIR", 0,                              \
+            "trace of a sweep on the same machines: what operations cost " \
+            "there",                                                       \
+            0                                                              \
+    }
+
+const struct argp_option cli_report_options[] = {
+    OPTION_JSON,
+    OPTION_REFERENCE,
+    {"db", KEY_DB, "FILE", 0, "write everything into one SQLite database, too",
+     0},
+    {0}};
+
+const struct argp_option cli_ops_options[] = {
+    OPTION_JSON,
+    {"rank", KEY_RANK, "N", 0, "only this rank of the job", 0},
+    {"step", KEY_STEP, "N", 0, "only this step", 0},
+    {"kind", KEY_KIND, "NAME", 0, "only this operation, as all_reduce", 0},
+    {"comm", KEY_COMM, "ID", 0,
+     "only this communicator: its number or uid in `commtrace groups`", 0},
+    {"role", KEY_ROLE, "NAME", 0, "only this role: TP, PP, DP, control", 0},
+    {"in-flight", KEY_IN_FLIGHT, NULL, 0, "only those that never finished", 0},
+    {"limit", KEY_LIMIT, "N", 0, "at most N lines", 0},
+    {0}};
+
+const struct argp_option cli_plain_options[] = {OPTION_JSON, {0}};
+
+const struct argp_option cli_model_options[] = {
+    OPTION_JSON, OPTION_REFERENCE, {0}};
+
+const struct argp_option cli_merge_options[] = {
+    {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0}, {0}};
+
+int cli_fail(const struct cli *cli, const char *format, ...)
+{
+    va_list args;
+
+    fflush(stdout);
+    fprintf(stderr, "%s: ", cli->command);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return CLI_EXIT_INPUT;
+}
+
+/* A decimal number from 0 on; -1 after a message. */
+static int64_t parse_number(const struct cli *cli, const char *option,
+                            const char *text, int64_t most)
+{
+    char *end;
+    long long value;
+
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || value < 0 || value > most) {
+        cli_fail(cli, "--%s: '%s' is not a number from 0 on", option, text);
+        return -1;
+    }
+    return value;
+}
+
+static error_t set_number(const struct cli *cli, const char *option,
+                          const char *text, int *value_p)
+{
+    *value_p = (int)parse_number(cli, option, text, INT_MAX);
+    return *value_p < 0 ? EINVAL : 0;
+}
+
+static error_t set_path(struct cli *cli, char *path)
+{
+    cli->paths[cli->npaths++] = path;
+    return 0;
+}
+
+static error_t parse_filter(int key, char *arg, struct cli *cli)
+{
+    switch (key) {
+    case KEY_RANK:
+        return set_number(cli, "rank", arg, &cli->rank);
+    case KEY_STEP:
+        return set_number(cli, "step", arg, &cli->step);
+    case KEY_LIMIT:
+        cli->limit = parse_number(cli, "limit", arg, INT64_MAX);
+        return cli->limit < 0 ? EINVAL : 0;
+    case KEY_KIND:
+        cli->kind = arg;
+        return 0;
+    case KEY_COMM:
+        cli->comm = arg;
+        return 0;
+    case KEY_ROLE:
+        cli->role = arg;
+        return 0;
+    case KEY_IN_FLIGHT:
+        cli->in_flight = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_key(int key, char *arg, struct argp_state *state)
+{
+    struct cli *cli = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        /* getopt has said what is wrong; argp would add a second line. */
+        state->err_stream = NULL;
+        return 0;
+    case KEY_JSON:
+        cli->json = true;
+        return 0;
+    case KEY_REFERENCE:
+        cli->reference = arg;
+        return 0;
+    case KEY_DB:
+        cli->db = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        return set_path(cli, arg);
+    default:
+        return parse_filter(key, arg, cli);
+    }
+}
+
+int cli_run(const struct cli_command *command, int argc, char **argv)
+{
+    char name[64], doc[1200];
+    struct argp argp = {
+        command->options, parse_key, command->arguments, doc, NULL, NULL, NULL};
+    struct cli cli = {.command = name, .rank = -1, .step = -1, .limit = -1};
+    int status = CLI_EXIT_INPUT;
+
+    snprintf(name, sizeof name, "commtrace %s", command->name);
+    snprintf(doc, sizeof doc, "%s\vExample:\n%s", command->meaning,
+             command->example);
+    cli.paths = calloc((size_t)argc + 1, sizeof *cli.paths);
+    if (!cli.paths)
+        return cli_fail(&cli, "out of memory");
+    argv[0] = name;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &cli) == 0) {
+        if (cli.npaths)
+            status = command->run(&cli);
+        else
+            cli_fail(&cli, "no folder or file of traces given");
+    }
+    free(cli.paths);
+    return status;
+}
+
+struct out *cli_out(const struct cli *cli)
+{
+    struct out *out = out_open(stdout, cli->json ? OUT_AS_JSON : OUT_AS_TEXT);
+
+    if (!out)
+        cli_fail(cli, "out of memory");
+    return out;
+}
+
+int cli_done(const struct cli *cli, struct out *out)
+{
+    if (out_close(out) < 0)
+        return cli_fail(cli, "standard output: %s", strerror(errno));
+    return 0;
+}

@@ -1,0 +1,55 @@
+/*
+ * The command line: every subcommand is one row of the table in main.c. Its
+ * options are understood here, once for all commands.
+ */
+#ifndef COMMTRACE_REPORT_CLI_H
+#define COMMTRACE_REPORT_CLI_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report/out.h"
+
+#define CLI_EXIT_INPUT 2
+
+struct cli {
+    const char *command; /* "commtrace ops" */
+    char **paths;        /* folders and files to read */
+    int npaths;
+    bool json;
+    const char *reference; /* NULL: none */
+    const char *db;        /* job.db to write; NULL: none */
+    /* Filters of `ops`; CT_NONE or NULL: all. */
+    int rank, step;
+    const char *kind, *comm, *role;
+    bool in_flight;
+    int64_t limit; /* rows at most; negative: all */
+};
+
+struct cli_command {
+    const char *name;
+    int (*run)(const struct cli *cli); /* the exit status */
+    const struct argp_option *options;
+    const char *arguments; /* after the options, in `--help` */
+    const char *meaning;   /* one line */
+    const char *example;   /* command lines with what they do */
+};
+
+extern const struct argp_option cli_report_options[], cli_ops_options[],
+    cli_plain_options[], cli_model_options[], cli_merge_options[];
+
+/* Parses the words after the command's name and runs it. */
+int cli_run(const struct cli_command *command, int argc, char **argv);
+
+/* One line on stderr, "commtrace ops: ..."; returns CLI_EXIT_INPUT. */
+__attribute__((format(printf, 2, 3))) int cli_fail(const struct cli *cli,
+                                                   const char *format, ...);
+
+/* stdout in the format that was asked for; NULL after a message. */
+struct out *cli_out(const struct cli *cli);
+
+/* Ends the report; returns the exit status. */
+int cli_done(const struct cli *cli, struct out *out);
+
+#endif

@@ -1,0 +1,226 @@
+#include "report/jobdb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commtrace/schema.def"
+#include "report/commands.h"
+#include "report/jobdb_insert.h"
+
+void jobdb_note_error(struct jobdb *db)
+{
+    if (!db->error[0])
+        snprintf(db->error, sizeof db->error, "%s", sqlite3_errmsg(db->handle));
+}
+
+void jobdb_exec(struct jobdb *db, const char *sql)
+{
+    if (!db->error[0] && sqlite3_exec(db->handle, sql, NULL, NULL, NULL))
+        jobdb_note_error(db);
+}
+
+void jobdb_start(struct jobdb *db, enum jobdb_table_id table)
+{
+    db->row = db->inserts[table];
+    db->at = 0;
+}
+
+void jobdb_end(struct jobdb *db)
+{
+    if (!db->error[0] && sqlite3_step(db->row) != SQLITE_DONE)
+        jobdb_note_error(db);
+    sqlite3_reset(db->row);
+}
+
+void jobdb_int(struct jobdb *db, int64_t value)
+{
+    sqlite3_bind_int64(db->row, ++db->at, value);
+}
+
+void jobdb_none(struct jobdb *db)
+{
+    sqlite3_bind_null(db->row, ++db->at);
+}
+
+void jobdb_index(struct jobdb *db, int64_t value)
+{
+    if (value < 0)
+        jobdb_none(db);
+    else
+        jobdb_int(db, value);
+}
+
+void jobdb_time(struct jobdb *db, int64_t value)
+{
+    if (value == CT_NO_TIME)
+        jobdb_none(db);
+    else
+        jobdb_int(db, value);
+}
+
+void jobdb_real(struct jobdb *db, double value)
+{
+    sqlite3_bind_double(db->row, ++db->at, value);
+}
+
+void jobdb_text(struct jobdb *db, const char *value)
+{
+    sqlite3_bind_text(db->row, ++db->at, value, -1, SQLITE_STATIC);
+}
+
+/* Whether path may be replaced: it is not there, or it is a job.db. */
+static const char *refusal(const char *path)
+{
+    unsigned char header[72];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    unsigned id;
+    ssize_t n;
+
+    if (fd < 0)
+        return errno == ENOENT ? NULL : strerror(errno);
+    n = read(fd, header, sizeof header);
+    close(fd);
+    if (n != sizeof header || memcmp(header, "SQLite format 3", 16) != 0)
+        return "exists and is not a job.db; not overwritten";
+    id = (unsigned)header[68] << 24 | (unsigned)header[69] << 16 |
+         (unsigned)header[70] << 8 | header[71];
+    return id == CT_JOB_APPLICATION_ID
+               ? NULL
+               : "exists and is not a job.db; not overwritten";
+}
+
+static void create_tables(struct jobdb *db)
+{
+    for (int i = 0; i < JOBDB_TABLES && !db->error[0]; i++) {
+        char *create = jobdb_create_sql(&jobdb_tables[i]);
+        char *insert = jobdb_insert_sql(&jobdb_tables[i]);
+
+        if (!create || !insert)
+            snprintf(db->error, sizeof db->error, "out of memory");
+        else
+            jobdb_exec(db, create);
+        if (!db->error[0] && sqlite3_prepare_v3(db->handle, insert, -1,
+                                                SQLITE_PREPARE_PERSISTENT,
+                                                &db->inserts[i], NULL))
+            jobdb_note_error(db);
+        sqlite3_free(create);
+        sqlite3_free(insert);
+    }
+}
+
+static void open_database(struct jobdb *db, const char *path)
+{
+    char sql[300];
+
+    if (sqlite3_open_v2(path, &db->handle,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                            SQLITE_OPEN_NOMUTEX,
+                        NULL)) {
+        jobdb_note_error(db);
+        return;
+    }
+    snprintf(sql, sizeof sql,
+             "PRAGMA page_size=8192; PRAGMA journal_mode=OFF;"
+             "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+             "PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;"
+             "PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN",
+             CT_JOB_APPLICATION_ID, CT_SCHEMA_VERSION);
+    jobdb_exec(db, sql);
+    create_tables(db);
+}
+
+static void close_database(struct jobdb *db)
+{
+    jobdb_exec(db, "COMMIT");
+    for (int i = 0; i < JOBDB_TABLES; i++)
+        sqlite3_finalize(db->inserts[i]);
+    sqlite3_close(db->handle);
+}
+
+/* Instances and usages of all jobs are numbered through. */
+static void put_all(struct jobdb *db, const struct view_input *input)
+{
+    int64_t first_instance = 0, first_usage = 0;
+    const struct ct_trace *trace = input->trace;
+
+    jobdb_put_lookups(db);
+    for (int i = 0; i < trace->nprocesses; i++)
+        jobdb_put_process(db, &trace->processes[i], i);
+    for (int i = 0; i < trace->njobs && !db->error[0]; i++) {
+        const struct ct_job *job = &trace->jobs[i];
+        struct view view;
+
+        if (view_open(&view, input, i) < 0) {
+            snprintf(db->error, sizeof db->error, "out of memory");
+            return;
+        }
+        jobdb_put_job(db, &view, first_instance, first_usage);
+        for (int k = 0; k < job->nprocesses; k++)
+            jobdb_put_ops(db, &view, job->processes[k], first_instance,
+                          first_usage);
+        first_instance += job->ninstances;
+        first_usage += job->nusages;
+        view_close(&view);
+    }
+    jobdb_put_views(db);
+}
+
+/* Whoever reads path sees the old database or the new one, never a part. */
+static int replace(struct jobdb *db, const char *temporary, const char *path)
+{
+    int fd;
+
+    if (db->error[0])
+        return -1;
+    fd = open(temporary, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    if (rename(temporary, path) == 0)
+        return 0;
+    snprintf(db->error, sizeof db->error, "%s", strerror(errno));
+    return -1;
+}
+
+int jobdb_write(const char *path, const struct view_input *input,
+                const struct cli *cli)
+{
+    struct jobdb db = {0};
+    const char *why = refusal(path);
+    char temporary[4096];
+
+    if (why) {
+        cli_fail(cli, "%s: %s", path, why);
+        return -1;
+    }
+    snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid());
+    unlink(temporary);
+    open_database(&db, temporary);
+    if (!db.error[0])
+        put_all(&db, input);
+    close_database(&db);
+    if (replace(&db, temporary, path) == 0)
+        return 0;
+    unlink(temporary);
+    cli_fail(cli, "%s: %s", path, db.error);
+    return -1;
+}
+
+int merge_run(const struct cli *cli)
+{
+    struct view_input input;
+    int failed;
+
+    if (!cli->db)
+        return cli_fail(cli, "--db FILE is missing");
+    if (view_input_open(&input, cli) < 0)
+        return CLI_EXIT_INPUT;
+    failed = jobdb_write(cli->db, &input, cli) < 0;
+    view_input_close(&input);
+    return failed ? CLI_EXIT_INPUT : 0;
+}

@@ -1,0 +1,338 @@
+/* What was derived: the tables of job.db that no rank file has. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "report/jobdb_insert.h"
+
+static void put_job_row(struct jobdb *db, const struct view *view)
+{
+    const struct ct_job *job = view->job;
+
+    jobdb_start(db, JOBDB_T_job);
+    jobdb_int(db, view->number);
+    jobdb_int(db, job->nprocesses);
+    jobdb_index(db, job->world_size);
+    jobdb_int(db, job->nnodes);
+    jobdb_int(db, job->ndomains);
+    jobdb_int(db, job->nsteps);
+    jobdb_time(db, job->nsteps ? job->step_ns : CT_NO_TIME);
+    jobdb_end(db);
+}
+
+static void put_place(struct jobdb *db, const struct view *view, int process)
+{
+    const struct ct_process *p = &view->trace->processes[process];
+
+    jobdb_start(db, JOBDB_T_place);
+    jobdb_int(db, process);
+    jobdb_int(db, view->number);
+    jobdb_index(db, p->rank);
+    jobdb_index(db, p->node);
+    jobdb_index(db, p->domain);
+    jobdb_text(db, p->node >= 0 && p->node < view->job->nnodes
+                       ? view->job->node_names[p->node]
+                       : NULL);
+    jobdb_text(db, p->path);
+    jobdb_int(db, p->dead);
+    jobdb_int(db, p->recovered);
+    jobdb_int(db, p->lost);
+    jobdb_end(db);
+}
+
+static void put_steps(struct jobdb *db, const struct ct_process *p, int process)
+{
+    static const char *const kinds[] = {[CT_STEP_STEADY] = "steady",
+                                        [CT_STEP_WARM_UP] = "warm-up",
+                                        [CT_STEP_OTHER] = "other"};
+
+    for (int i = 0; i < p->nsteps; i++) {
+        jobdb_start(db, JOBDB_T_step);
+        jobdb_int(db, process);
+        jobdb_int(db, i);
+        jobdb_time(db, p->steps[i].start_ns);
+        jobdb_time(db, p->steps[i].end_ns);
+        jobdb_text(db, kinds[p->steps[i].kind]);
+        jobdb_end(db);
+    }
+}
+
+static void put_members(struct jobdb *db, const struct view *view, int comm)
+{
+    const struct ct_comm *c = &view->job->comms[comm];
+
+    for (int i = 0; i < c->nranks; i++) {
+        int process = c->members[i].process;
+        const struct ct_process *p =
+            process == CT_NONE ? NULL : &view->trace->processes[process];
+
+        jobdb_start(db, JOBDB_T_member);
+        jobdb_int(db, (int64_t)c->uid);
+        jobdb_int(db, i);
+        jobdb_index(db, process);
+        jobdb_index(db, p ? p->rank : CT_NONE);
+        jobdb_index(db, p ? p->node : CT_NONE);
+        jobdb_index(db, p ? p->domain : CT_NONE);
+        jobdb_end(db);
+    }
+}
+
+static void put_link(struct jobdb *db, uint64_t uid, int rank, int peer,
+                     enum ct_link link, const char *evidence)
+{
+    jobdb_start(db, JOBDB_T_link);
+    jobdb_int(db, (int64_t)uid);
+    jobdb_index(db, rank);
+    jobdb_index(db, peer);
+    jobdb_int(db, link);
+    jobdb_text(db, evidence);
+    jobdb_end(db);
+}
+
+struct edge {
+    int comm, src, dst;
+};
+
+static int compare_edges(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+
+    if (x->comm != y->comm)
+        return x->comm < y->comm ? -1 : 1;
+    if (x->src != y->src)
+        return x->src < y->src ? -1 : 1;
+    return (x->dst > y->dst) - (x->dst < y->dst);
+}
+
+/* The pairs of ranks that send to each other, each once. */
+static void put_edges(struct jobdb *db, const struct view *view)
+{
+    const struct ct_job *job = view->job;
+    struct edge *edges = calloc((size_t)job->nusages + 1, sizeof *edges);
+    int n = 0;
+
+    for (int i = 0; edges && i < job->nusages; i++)
+        if (job->usages[i].src != CT_NONE && job->usages[i].dst != CT_NONE)
+            edges[n++] = (struct edge){job->usages[i].comm, job->usages[i].src,
+                                       job->usages[i].dst};
+    if (edges)
+        qsort(edges, (size_t)n, sizeof *edges, compare_edges);
+    for (int i = 0; i < n; i++) {
+        const struct edge *e = &edges[i];
+        const char *evidence = NULL;
+        enum ct_link link;
+
+        if (i && compare_edges(e - 1, e) == 0)
+            continue;
+        link =
+            ct_pair_link(view->trace, job, e->comm, e->src, e->dst, &evidence);
+        put_link(db, job->comms[e->comm].uid, e->src, e->dst, link, evidence);
+    }
+    free(edges);
+}
+
+static void put_comms(struct jobdb *db, const struct view *view)
+{
+    for (int i = 0; i < view->job->ncomms; i++) {
+        const struct ct_comm *c = &view->job->comms[i];
+
+        put_members(db, view, i);
+        put_link(db, c->uid, CT_NONE, CT_NONE, c->link, c->evidence);
+    }
+    put_edges(db, view);
+}
+
+static void put_usage(struct jobdb *db, const struct view *view, int i,
+                      int64_t id)
+{
+    const struct ct_usage *u = &view->job->usages[i];
+    const struct ct_role *role = view_role(view, i);
+
+    jobdb_start(db, JOBDB_T_usage);
+    jobdb_int(db, id);
+    jobdb_int(db, view->number);
+    jobdb_int(db, (int64_t)view->job->comms[u->comm].uid);
+    jobdb_int(db, u->base);
+    jobdb_index(db, u->type);
+    jobdb_index(db, u->redop);
+    jobdb_int(db, (int64_t)u->count);
+    jobdb_int(db, (int64_t)u->bytes);
+    jobdb_index(db, u->src);
+    jobdb_index(db, u->dst);
+    jobdb_int(db, u->grouped);
+    jobdb_int(db, u->link);
+    jobdb_text(db, u->evidence);
+    jobdb_text(db, role ? ct_role_names[role->role] : NULL);
+    jobdb_int(db, u->calls);
+    jobdb_real(db, u->per_step);
+    jobdb_int(db, u->transfer_ns);
+    jobdb_int(db, u->wait_ns);
+    jobdb_time(db, u->median_ns);
+    jobdb_int(db, u->nsamples);
+    jobdb_end(db);
+}
+
+/* The step that most of an instance's ops could be in: that of its first op. */
+static void note_steps(const struct view *view, int *steps)
+{
+    const struct ct_job *job = view->job;
+
+    for (int i = 0; i < job->ninstances; i++)
+        steps[i] = CT_NONE;
+    for (int k = 0; k < job->nprocesses; k++) {
+        const struct ct_process *p = &view->trace->processes[job->processes[k]];
+
+        for (int i = 0; i < p->nops; i++)
+            if (p->ops[i].instance != CT_NONE &&
+                steps[p->ops[i].instance] == CT_NONE)
+                steps[p->ops[i].instance] = p->ops[i].step;
+    }
+}
+
+static void put_instance(struct jobdb *db, const struct view *view, int i,
+                         int step, int64_t first)
+{
+    const struct ct_instance *n = &view->job->instances[i];
+
+    jobdb_start(db, JOBDB_T_instance);
+    jobdb_int(db, first + i);
+    jobdb_int(db, view->number);
+    jobdb_int(db, (int64_t)view->job->comms[n->comm].uid);
+    jobdb_int(db, n->base);
+    jobdb_int(db, n->ordinal);
+    jobdb_int(db, (int64_t)n->bytes);
+    jobdb_int(db, n->ranks);
+    jobdb_time(db, n->transfer_ns);
+    jobdb_time(db, n->transfer_ns == CT_NO_TIME ? CT_NO_TIME : n->wait_max_ns);
+    jobdb_int(db, n->bound);
+    jobdb_index(db, step);
+    jobdb_end(db);
+}
+
+static void put_instances(struct jobdb *db, const struct view *view,
+                          int64_t first, int64_t first_usage)
+{
+    const struct ct_job *job = view->job;
+    int *steps = calloc((size_t)job->ninstances + 1, sizeof *steps);
+
+    if (!steps)
+        return;
+    note_steps(view, steps);
+    for (int i = 0; i < job->ninstances && !db->error[0]; i++)
+        put_instance(db, view, i, steps[i], first);
+    for (int i = 0; i < job->ninstances && !db->error[0]; i++) {
+        int usage = job->instances[i].usage;
+
+        jobdb_start(db, JOBDB_T_instance_usage);
+        jobdb_int(db, first + i);
+        jobdb_index(db, usage == CT_NONE ? CT_NONE : first_usage + usage);
+        jobdb_end(db);
+    }
+    free(steps);
+}
+
+static void put_roles(struct jobdb *db, const struct view *view)
+{
+    for (int i = 0; i < view->roles->nroles; i++) {
+        const struct ct_role *r = &view->roles->roles[i];
+        char reasons[CT_REASONS * 124] = "";
+        size_t used = 0;
+
+        for (int k = 0; k < CT_REASONS; k++)
+            if (r->reasons[k][0])
+                used +=
+                    (size_t)snprintf(reasons + used, sizeof reasons - used,
+                                     "%s%s", used ? "; " : "", r->reasons[k]);
+        jobdb_start(db, JOBDB_T_role);
+        jobdb_int(db, view->number);
+        jobdb_int(db, (int64_t)view->job->comms[r->comm].uid);
+        jobdb_text(db, r->use);
+        jobdb_text(db, ct_role_names[r->role]);
+        jobdb_real(db, r->confidence);
+        jobdb_text(db, ct_role_names[r->second]);
+        jobdb_text(db, reasons);
+        jobdb_end(db);
+    }
+}
+
+static void put_fits(struct jobdb *db, const struct view *view)
+{
+    for (int i = 0; i < view->model->nfits; i++) {
+        const struct ct_fit *f = &view->model->fits[i];
+
+        jobdb_start(db, JOBDB_T_fit);
+        jobdb_int(db, view->number);
+        jobdb_int(db, f->link);
+        jobdb_int(db, f->base);
+        jobdb_int(db, f->nranks);
+        jobdb_int(db, f->sizes);
+        jobdb_int(db, f->samples);
+        jobdb_real(db, f->alpha_us);
+        jobdb_real(db, f->algbw_GBps);
+        jobdb_text(db, f->why);
+        jobdb_end(db);
+    }
+}
+
+static void put_predictions(struct jobdb *db, const struct view *view)
+{
+    for (int i = 0; i < view->model->npredictions; i++) {
+        const struct ct_prediction *p = &view->model->predictions[i];
+
+        jobdb_start(db, JOBDB_T_prediction);
+        jobdb_int(db, view->number);
+        jobdb_int(db, p->link);
+        jobdb_int(db, p->base);
+        jobdb_int(db, p->nranks);
+        jobdb_int(db, (int64_t)p->bytes);
+        jobdb_int(db, p->calls);
+        jobdb_real(db, p->observed_us);
+        jobdb_real(db, p->fit_us);
+        jobdb_real(db, p->prior_us);
+        jobdb_real(db, p->algbw_GBps);
+        jobdb_real(db, p->busbw_GBps);
+        jobdb_end(db);
+    }
+}
+
+static void put_findings(struct jobdb *db, const struct view *view)
+{
+    for (int i = 0; i < view->findings->n; i++) {
+        const struct ct_finding_row *f = &view->findings->rows[i];
+
+        jobdb_start(db, JOBDB_T_finding);
+        jobdb_int(db, view->number);
+        jobdb_text(db, ct_finding_infos[f->id].code);
+        jobdb_text(db, ct_finding_infos[f->id].severity);
+        if (f->comm == CT_NONE)
+            jobdb_none(db);
+        else
+            jobdb_int(db, (int64_t)view->job->comms[f->comm].uid);
+        jobdb_real(db, view->job->nsteps ? f->loss_ms : NAN);
+        jobdb_real(db, f->confidence);
+        jobdb_text(db, f->text);
+        jobdb_text(db, f->advice);
+        jobdb_end(db);
+    }
+}
+
+void jobdb_put_job(struct jobdb *db, const struct view *view,
+                   int64_t first_instance, int64_t first_usage)
+{
+    const struct ct_job *job = view->job;
+
+    put_job_row(db, view);
+    for (int i = 0; i < job->nprocesses; i++) {
+        put_place(db, view, job->processes[i]);
+        put_steps(db, &view->trace->processes[job->processes[i]],
+                  job->processes[i]);
+    }
+    put_comms(db, view);
+    for (int i = 0; i < job->nusages && !db->error[0]; i++)
+        put_usage(db, view, i, first_usage + i);
+    put_instances(db, view, first_instance, first_usage);
+    put_roles(db, view);
+    put_fits(db, view);
+    put_predictions(db, view);
+    put_findings(db, view);
+}

@@ -1,0 +1,269 @@
+/*
+ * The tables of rank files. What the analysis holds in memory (ops with those
+ * that came from a ring) is written from there; the rest is copied row by row.
+ */
+#include <string.h>
+
+#include "report/jobdb_insert.h"
+#include "trace/db.h"
+
+/* What memory has whole, the ring's part included. */
+static bool is_in_memory(enum jobdb_table_id table)
+{
+    return table == JOBDB_T_op_class || table == JOBDB_T_op ||
+           table == JOBDB_T_launch || table == JOBDB_T_loss;
+}
+
+/* A column that an older file lacks reads as NULL. */
+static bool has_column(sqlite3 *from, const char *table, const char *column)
+{
+    return sqlite3_table_column_metadata(from, NULL, table, column, NULL, NULL,
+                                         NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static char *select_sql(sqlite3 *from, const struct jobdb_table *table)
+{
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+
+    sqlite3_str_appendall(sql, "SELECT ");
+    for (int i = 0; i < table->ncolumns; i++) {
+        const char *name = table->columns[i].name;
+
+        sqlite3_str_appendall(sql, i ? ", " : "");
+        if (has_column(from, table->name, name))
+            sqlite3_str_appendf(sql, "\"%w\"", name);
+        else
+            sqlite3_str_appendall(sql, "NULL");
+    }
+    sqlite3_str_appendf(sql, " FROM \"%w\"", table->name);
+    return sqlite3_str_finish(sql);
+}
+
+/* A value of the wrong type in a damaged file becomes NULL, not an error. */
+static void copy_value(struct jobdb *db, sqlite3_stmt *rows, int i,
+                       enum jobdb_type type)
+{
+    int found = sqlite3_column_type(rows, i);
+    int wanted = type == JOBDB_TXT   ? SQLITE_TEXT
+                 : type == JOBDB_F64 ? SQLITE_FLOAT
+                                     : SQLITE_INTEGER;
+
+    if (found != wanted)
+        jobdb_none(db);
+    else
+        sqlite3_bind_value(db->row, ++db->at, sqlite3_column_value(rows, i));
+}
+
+static void copy_table(struct jobdb *db, sqlite3 *from, int id, int number)
+{
+    const struct jobdb_table *table = &jobdb_tables[id];
+    char *sql = select_sql(from, table);
+    sqlite3_stmt *rows = NULL;
+
+    if (sql && sqlite3_prepare_v2(from, sql, -1, &rows, NULL) == SQLITE_OK)
+        while (sqlite3_step(rows) == SQLITE_ROW) {
+            jobdb_start(db, (enum jobdb_table_id)id);
+            jobdb_int(db, number);
+            for (int i = 0; i < table->ncolumns; i++)
+                copy_value(db, rows, i, table->columns[i].type);
+            jobdb_end(db);
+        }
+    sqlite3_finalize(rows);
+    sqlite3_free(sql);
+}
+
+static void copy_file(struct jobdb *db, const char *path, int number)
+{
+    struct ct_db from;
+    char reason[400];
+
+    if (ct_db_open(&from, path, reason, sizeof reason) < 0)
+        return;
+    for (int i = 0; i < JOBDB_TABLES; i++)
+        if (jobdb_tables[i].scope == JOBDB_RANK &&
+            !is_in_memory((enum jobdb_table_id)i))
+            copy_table(db, from.handle, i, number);
+    ct_db_close(&from);
+}
+
+/* Communicators that only the ring knows; those of the file stay. */
+static void put_comms(struct jobdb *db, const struct ct_process *p, int number)
+{
+    for (int i = 0; i < p->ncomms; i++) {
+        const struct ct_comm_row *c = &p->comms[i];
+
+        jobdb_start(db, JOBDB_T_comm);
+        jobdb_int(db, number);
+        jobdb_int(db, c->id);
+        jobdb_int(db, (int64_t)c->uid);
+        jobdb_text(db, c->origin);
+        if (c->parent == CT_NONE)
+            jobdb_none(db);
+        else
+            jobdb_int(db, p->comms[c->parent].id);
+        jobdb_int(db, c->color);
+        jobdb_int(db, c->child);
+        jobdb_text(db, c->name);
+        jobdb_int(db, c->nranks);
+        jobdb_int(db, c->rank);
+        jobdb_index(db, c->device);
+        jobdb_none(db); /* library */
+        jobdb_time(db, c->enter_ns);
+        jobdb_time(db, c->ready_ns);
+        jobdb_time(db, c->end_ns);
+        jobdb_end(db);
+    }
+}
+
+static void put_classes(struct jobdb *db, const struct ct_process *p,
+                        int number)
+{
+    for (int i = 0; i < p->nclasses; i++) {
+        const struct ct_op_class_row *c = &p->classes[i];
+
+        jobdb_start(db, JOBDB_T_op_class);
+        jobdb_int(db, number);
+        jobdb_int(db, i);
+        jobdb_int(db, p->comms[c->comm].id);
+        jobdb_int(db, c->kind);
+        jobdb_index(db, c->type);
+        jobdb_index(db, c->redop);
+        jobdb_int(db, (int64_t)c->count);
+        jobdb_index(db, c->peer);
+        jobdb_int(db, (int64_t)c->stream);
+        jobdb_int(db, (int64_t)c->site);
+        jobdb_end(db);
+    }
+}
+
+static void put_gpu_time(struct jobdb *db, int64_t enter_ns, int64_t start_ns,
+                         int64_t gpu_ns)
+{
+    if (start_ns == CT_NO_TIME)
+        jobdb_none(db);
+    else
+        jobdb_int(db, start_ns - enter_ns);
+    jobdb_time(db, gpu_ns);
+}
+
+static void put_launches(struct jobdb *db, const struct ct_process *p,
+                         int number)
+{
+    for (int i = 0; i < p->nlaunches; i++) {
+        const struct ct_launch_row *l = &p->launches[i];
+
+        jobdb_start(db, JOBDB_T_launch);
+        jobdb_int(db, number);
+        jobdb_int(db, i);
+        jobdb_int(db, (int64_t)l->grp);
+        jobdb_int(db, p->comms[l->comm].id);
+        jobdb_int(db, (int64_t)l->stream);
+        jobdb_int(db, l->nops);
+        jobdb_int(db, l->enter_ns);
+        jobdb_time(db, l->host_ns);
+        put_gpu_time(db, l->enter_ns, l->start_ns, l->gpu_ns);
+        jobdb_int(db, l->flags);
+        jobdb_end(db);
+    }
+}
+
+static void put_losses(struct jobdb *db, const struct ct_process *p, int number)
+{
+    for (int i = 0; i < p->nlosses; i++) {
+        const struct ct_loss_row *l = &p->losses[i];
+
+        jobdb_start(db, JOBDB_T_loss);
+        jobdb_int(db, number);
+        jobdb_text(db, l->cause);
+        jobdb_text(db, l->what);
+        if (l->comm == CT_NONE)
+            jobdb_none(db);
+        else
+            jobdb_int(db, p->comms[l->comm].id);
+        jobdb_int(db, l->n);
+        jobdb_time(db, l->first_ns);
+        jobdb_time(db, l->last_ns);
+        jobdb_end(db);
+    }
+}
+
+void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
+                       int number)
+{
+    copy_file(db, process->path, number);
+    put_comms(db, process, number);
+    put_classes(db, process, number);
+    put_launches(db, process, number);
+    put_losses(db, process, number);
+}
+
+static void put_op(struct jobdb *db, const struct ct_process *p, int number,
+                   int i)
+{
+    const struct ct_op_row *op = &p->ops[i];
+    bool own_time = op->launch == CT_NONE;
+
+    jobdb_start(db, JOBDB_T_op);
+    jobdb_int(db, number);
+    jobdb_int(db, i);
+    jobdb_int(db, op->cls);
+    jobdb_int(db, op->ordinal);
+    if (own_time)
+        jobdb_none(db);
+    else
+        jobdb_int(db, (int64_t)p->launches[op->launch].grp);
+    jobdb_int(db, op->enter_ns);
+    jobdb_time(db, op->host_ns);
+    put_gpu_time(db, op->enter_ns, own_time ? op->start_ns : CT_NO_TIME,
+                 own_time ? op->gpu_ns : CT_NO_TIME);
+    jobdb_int(db, op->flags);
+    jobdb_end(db);
+}
+
+/* Of the ops of a launch, the first one stands for the group's time. */
+static bool counts(const struct ct_process *p, int i)
+{
+    int launch = p->ops[i].launch;
+
+    return launch == CT_NONE || p->launches[launch].first_op == i;
+}
+
+static void put_match(struct jobdb *db, const struct view *view, int number,
+                      int i, int64_t first_instance, int64_t first_usage)
+{
+    const struct ct_process *p = &view->trace->processes[number];
+    const struct ct_op_row *op = &p->ops[i];
+    const struct ct_instance *instance =
+        op->instance == CT_NONE ? NULL : &view->job->instances[op->instance];
+    bool timed =
+        instance && instance->transfer_ns != CT_NO_TIME && counts(p, i);
+
+    jobdb_start(db, JOBDB_T_op_match);
+    jobdb_int(db, number);
+    jobdb_int(db, i);
+    jobdb_index(db, op->launch);
+    jobdb_index(db, instance ? first_instance + op->instance : CT_NONE);
+    jobdb_index(db, instance && instance->usage != CT_NONE
+                        ? first_usage + instance->usage
+                        : CT_NONE);
+    jobdb_index(db, op->step);
+    jobdb_time(db, timed ? instance->transfer_ns : CT_NO_TIME);
+    if (timed && op->gpu_ns != CT_NO_TIME)
+        jobdb_int(db, op->gpu_ns > instance->transfer_ns
+                          ? op->gpu_ns - instance->transfer_ns
+                          : 0);
+    else
+        jobdb_none(db);
+    jobdb_end(db);
+}
+
+void jobdb_put_ops(struct jobdb *db, const struct view *view, int process,
+                   int64_t first_instance, int64_t first_usage)
+{
+    const struct ct_process *p = &view->trace->processes[process];
+
+    for (int i = 0; i < p->nops && !db->error[0]; i++)
+        put_op(db, p, process, i);
+    for (int i = 0; i < p->nops && !db->error[0]; i++)
+        put_match(db, view, process, i, first_instance, first_usage);
+}

@@ -1,0 +1,112 @@
+/*
+ * Views that join what a question needs, and the indexes that make joining
+ * cheap. Views are part of what users write SQL against: add columns, do not
+ * rename them.
+ */
+#include "commtrace/ops.h"
+#include "report/jobdb_insert.h"
+
+#define TEXT_OF(x_) #x_
+#define NUMBER(x_) TEXT_OF(x_)
+#define IN_FLIGHT 384 /* what samples/sql asks flags for */
+
+_Static_assert((CT_FLAG_IN_CALL | CT_FLAG_RUNNING) == IN_FLIGHT, "");
+
+static const char *const statements[] = {
+    "CREATE INDEX op_match_usage ON op_match(usage, step)",
+    "CREATE INDEX op_match_instance ON op_match(instance)",
+    "CREATE UNIQUE INDEX op_match_op ON op_match(process, op)",
+    "CREATE INDEX op_in_flight ON op(process) "
+    "WHERE (flags & " NUMBER(IN_FLIGHT) ") <> 0",
+    "CREATE INDEX instance_uid ON instance(uid, ordinal)",
+    "CREATE INDEX instance_transfer ON instance(transfer_ns)",
+    "CREATE INDEX instance_usage_usage ON instance_usage(usage)",
+    "CREATE INDEX usage_role ON usage(role)",
+    "CREATE INDEX usage_uid ON usage(uid)",
+    "CREATE INDEX member_uid ON member(uid, rank)",
+    "CREATE INDEX comm_uid ON comm(uid)",
+    "CREATE INDEX link_uid ON link(uid)",
+    "CREATE INDEX step_process ON step(process, n)",
+
+    "CREATE VIEW v_op AS -- one row per call, everything readable\n"
+    "SELECT p.job, p.rank, p.node, o.process, o.id AS op, m.step,\n"
+    "       u.role, k.name AS operation, c.count, t.name AS type,\n"
+    "       r.name AS redop,\n"
+    "       CASE k.size WHEN 'ALL_SHARES' THEN g.nranks ELSE 1 END\n"
+    "         * CASE k.size WHEN 'NONE' THEN 0 ELSE c.count END * t.bytes\n"
+    "         AS bytes, -- message size S\n"
+    "       g.id AS comm, g.uid, g.name AS comm_name, g.nranks,\n"
+    "       g.rank AS comm_rank, c.peer, l.name AS link, l.network,\n"
+    "       o.ordinal, m.instance, o.enter_ns, o.host_ns,\n"
+    "       coalesce(o.enter_ns + o.gpu_off_ns, a.enter_ns + a.gpu_off_ns)\n"
+    "         AS start_ns, -- on the GPU\n"
+    "       coalesce(o.gpu_ns, a.gpu_ns) AS gpu_ns, -- of its group, if any\n"
+    "       m.transfer_ns, m.wait_ns, -- of a group: on its first op\n"
+    "       o.grp, (o.flags & " NUMBER(
+        IN_FLIGHT) ") <> 0 AS in_flight,\n"
+                   "       o.flags, c.stream, c.site\n"
+                   "  FROM op o\n"
+                   "  JOIN op_class c ON c.process = o.process AND c.id = "
+                   "o.class\n"
+                   "  JOIN comm g ON g.process = o.process AND g.id = c.comm\n"
+                   "  JOIN op_kind k ON k.id = c.kind\n"
+                   "  LEFT JOIN data_type t ON t.id = c.type\n"
+                   "  LEFT JOIN red_op r ON r.id = c.redop\n"
+                   "  LEFT JOIN place p ON p.process = o.process\n"
+                   "  LEFT JOIN op_match m ON m.process = o.process AND m.op = "
+                   "o.id\n"
+                   "  LEFT JOIN usage u ON u.id = m.usage\n"
+                   "  LEFT JOIN link_class l ON l.id = u.link\n"
+                   "  LEFT JOIN launch a ON a.process = o.process AND a.id = "
+                   "m.launch",
+
+    "CREATE VIEW v_instance AS -- one row per communication over all ranks\n"
+    "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS operation,\n"
+    "       i.uid, i.ordinal, u.src, u.dst, i.bytes, i.ranks,\n"
+    "       l.name AS link, l.network, i.transfer_ns, i.wait_ns, i.bound,\n"
+    "       u.grouped, iu.usage\n"
+    "  FROM instance i\n"
+    "  LEFT JOIN instance_usage iu ON iu.instance = i.id\n"
+    "  LEFT JOIN usage u ON u.id = iu.usage\n"
+    "  LEFT JOIN link_class l ON l.id = u.link\n"
+    "  LEFT JOIN op_kind k ON k.id = i.kind",
+
+    "CREATE VIEW v_comm AS -- one row per communicator\n"
+    "SELECT s.job, s.uid, s.name, s.origin, s.nranks, s.traced, s.nodes,\n"
+    "       s.domains, s.ranks, l.name AS link, l.network, k.evidence,\n"
+    "       (SELECT group_concat(role, ' ')\n"
+    "          FROM (SELECT DISTINCT role FROM usage u\n"
+    "                 WHERE u.uid = s.uid AND role IS NOT NULL\n"
+    "                 ORDER BY role)) AS roles,\n"
+    "       (SELECT sum(calls) FROM usage u WHERE u.uid = s.uid) AS calls\n"
+    "  FROM (SELECT p.job, g.uid, max(g.name) AS name,\n"
+    "               max(g.origin) AS origin, max(g.nranks) AS nranks,\n"
+    "               count(*) AS traced, count(DISTINCT p.node) AS nodes,\n"
+    "               count(DISTINCT p.domain) AS domains,\n"
+    "               (SELECT group_concat(global_rank)\n"
+    "                  FROM (SELECT global_rank FROM member\n"
+    "                         WHERE uid = g.uid ORDER BY rank)) AS ranks\n"
+    "          FROM comm g JOIN place p ON p.process = g.process\n"
+    "         GROUP BY p.job, g.uid) s\n"
+    "  LEFT JOIN link k ON k.uid = s.uid AND k.rank IS NULL\n"
+    "  LEFT JOIN link_class l ON l.id = k.class",
+
+    "CREATE VIEW v_step_role AS -- what a rank spends on a role in a step\n"
+    "SELECT p.job, p.rank, m.step, s.kind AS step_kind, u.role,\n"
+    "       l.name AS link, l.network, count(*) AS ops,\n"
+    "       sum(u.bytes) AS bytes, sum(m.transfer_ns) / 1e6 AS transfer_ms,\n"
+    "       sum(m.wait_ns) / 1e6 AS wait_ms,\n"
+    "       (sum(m.transfer_ns) + sum(m.wait_ns)) / 1e6 AS total_ms\n"
+    "  FROM op_match m\n"
+    "  JOIN usage u ON u.id = m.usage\n"
+    "  JOIN link_class l ON l.id = u.link\n"
+    "  JOIN place p ON p.process = m.process\n"
+    "  LEFT JOIN step s ON s.process = m.process AND s.n = m.step\n"
+    " GROUP BY p.job, m.process, m.step, u.role, u.link",
+};
+
+void jobdb_put_views(struct jobdb *db)
+{
+    for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++)
+        jobdb_exec(db, statements[i]);
+}

@@ -1,0 +1,269 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/commands.h"
+#include "report/view.h"
+
+struct op_line {
+    int rank, step, op;
+    const char *kind, *role;
+    int comm, peer;
+    int64_t ordinal, group, count;
+    const char *type;
+    uint64_t bytes;
+    double enter_ms, host_us, gpu_us, transfer_us, wait_us;
+    char state[64];
+};
+
+static const struct out_column columns[] = {
+    OUT_COL(struct op_line, rank, "rank", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct op_line, step, "step", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct op_line, op, "op", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct op_line, kind, "kind", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct op_line, role, "role", OUT_TEXT, 0, OUT_OPTIONAL),
+    OUT_COL(struct op_line, comm, "comm", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct op_line, ordinal, "", OUT_COUNT, 0, OUT_DATA),
+    OUT_COL(struct op_line, peer, "peer", OUT_INT, 0, OUT_OPTIONAL),
+    OUT_COL(struct op_line, group, "group", OUT_COUNT, 0, OUT_OPTIONAL),
+    OUT_COL(struct op_line, count, "", OUT_COUNT, 0, OUT_DATA),
+    OUT_COL(struct op_line, type, "type", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct op_line, bytes, "size", OUT_SIZE, 0, OUT_BOTH),
+    OUT_COL(struct op_line, enter_ms, "at ms", OUT_REAL, 6, OUT_BOTH),
+    OUT_COL(struct op_line, host_us, "call us", OUT_REAL, 3, OUT_BOTH),
+    OUT_COL(struct op_line, gpu_us, "gpu us", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct op_line, transfer_us, "transfer", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct op_line, wait_us, "wait us", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct op_line, state, "state", OUT_BUFFER, 0, OUT_OPTIONAL),
+};
+
+static const struct out_table table = OUT_TABLE(struct op_line, columns);
+
+static const char *const type_names[CT_TYPE_COUNT] = {
+#define TYPE(id_, value_, name_, bytes_) [CT_TYPE_##id_] = (name_),
+#include "commtrace/nccl_types.def"
+};
+
+#define IN_FLIGHT (CT_FLAG_IN_CALL | CT_FLAG_RUNNING)
+
+/* Filters, as indices. */
+struct wanted {
+    const struct cli *cli;
+    int comm;                     /* CT_NONE: any */
+    int role;                     /* CT_NONE: any */
+    const struct ct_roles *roles; /* NULL: not asked for */
+    int64_t left;                 /* lines that may follow; negative: any */
+};
+
+static bool is_kind(const struct ct_op_class_row *cls, const char *name)
+{
+    return !strcmp(name, ct_op_infos[cls->kind].name) ||
+           !strcmp(name, ct_op_infos[cls->kind].function) ||
+           !strcmp(name, ct_op_infos[cls->base].name);
+}
+
+static int role_of(const struct wanted *wanted, const struct ct_job *job,
+                   const struct ct_op_row *op)
+{
+    int usage =
+        op->instance == CT_NONE ? CT_NONE : job->instances[op->instance].usage;
+    int role = usage == CT_NONE ? CT_NONE : wanted->roles->of_usage[usage];
+
+    return role == CT_NONE ? (int)CT_ROLE_UNKNOWN
+                           : (int)wanted->roles->roles[role].role;
+}
+
+static bool is_wanted(const struct wanted *wanted, const struct ct_job *job,
+                      const struct ct_process *p, const struct ct_op_row *op)
+{
+    const struct ct_op_class_row *cls = &p->classes[op->cls];
+    const struct cli *cli = wanted->cli;
+
+    if (cli->step != CT_NONE && op->step != cli->step)
+        return false;
+    if (cli->in_flight && !(op->flags & IN_FLIGHT))
+        return false;
+    if (cli->kind && !is_kind(cls, cli->kind))
+        return false;
+    if (wanted->comm != CT_NONE && p->comms[cls->comm].comm != wanted->comm)
+        return false;
+    return wanted->role == CT_NONE || role_of(wanted, job, op) == wanted->role;
+}
+
+static double us(int64_t ns)
+{
+    return ns == CT_NO_TIME ? NAN : (double)ns / 1e3;
+}
+
+/* Whatever is unusual about an op, in words. */
+static void fill_state(char *state, size_t size, uint32_t flags)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } words[] = {
+        {CT_FLAG_IN_CALL, "in call"},     {CT_FLAG_RUNNING, "running"},
+        {CT_FLAG_RECOVERED, "from ring"}, {CT_FLAG_CAPTURED, "captured"},
+        {CT_FLAG_UNSAMPLED, "unsampled"}, {CT_FLAG_ZERO, "empty"},
+    };
+    unsigned result = flags >> CT_FLAG_RESULT_SHIFT;
+    size_t used = 0;
+
+    state[0] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (flags & words[i].bit)
+            used += (size_t)snprintf(state + used, size - used, "%s%s",
+                                     used ? ", " : "", words[i].name);
+    if (result)
+        snprintf(state + used, size - used, "%sresult %u", used ? ", " : "",
+                 result);
+}
+
+static void fill_times(struct op_line *line, const struct ct_job *job,
+                       const struct ct_op_row *op)
+{
+    const struct ct_instance *instance =
+        op->instance == CT_NONE ? NULL : &job->instances[op->instance];
+
+    line->enter_ms = (double)op->enter_ns / 1e6;
+    line->host_us = us(op->host_ns);
+    line->gpu_us = us(op->gpu_ns);
+    line->transfer_us = instance ? us(instance->transfer_ns) : NAN;
+    line->wait_us = line->gpu_us - line->transfer_us;
+    if (line->wait_us < 0)
+        line->wait_us = 0;
+}
+
+static void fill_line(struct op_line *line, const struct wanted *wanted,
+                      const struct ct_job *job, const struct ct_process *p,
+                      int i)
+{
+    const struct ct_op_row *op = &p->ops[i];
+    const struct ct_op_class_row *cls = &p->classes[op->cls];
+
+    line->rank = p->rank;
+    line->step = op->step;
+    line->op = i;
+    line->kind = ct_op_infos[cls->kind].name;
+    line->role = wanted->roles ? ct_role_names[role_of(wanted, job, op)] : NULL;
+    line->comm = p->comms[cls->comm].comm;
+    line->peer = cls->peer;
+    line->ordinal = op->ordinal;
+    line->group =
+        op->launch == CT_NONE ? CT_NONE : (int64_t)p->launches[op->launch].grp;
+    line->count = cls->count > INT64_MAX ? INT64_MAX : (int64_t)cls->count;
+    line->type = cls->type >= 0 && cls->type < CT_TYPE_COUNT
+                     ? type_names[cls->type]
+                     : NULL;
+    line->bytes = cls->bytes;
+    fill_times(line, job, op);
+    fill_state(line->state, sizeof line->state, op->flags);
+}
+
+static void put_process(struct out *out, struct wanted *wanted,
+                        const struct ct_job *job, const struct ct_process *p)
+{
+    if (wanted->cli->rank != CT_NONE && p->rank != wanted->cli->rank)
+        return;
+    for (int i = 0; i < p->nops && wanted->left != 0; i++) {
+        struct op_line line;
+
+        if (!is_wanted(wanted, job, p, &p->ops[i]))
+            continue;
+        memset(&line, 0, sizeof line);
+        fill_line(&line, wanted, job, p, i);
+        out_row(out, &line);
+        wanted->left -= wanted->left > 0;
+    }
+}
+
+/* A number of `commtrace groups` or a uid in hexadecimal; -2: no such. */
+static int find_comm(const struct ct_job *job, const char *text)
+{
+    char *end;
+    uint64_t uid;
+
+    if (strlen(text) < 10) {
+        long number = strtol(text, &end, 10);
+
+        if (*text && !*end && number >= 0 && number < job->ncomms)
+            return (int)number;
+    }
+    uid = strtoull(text, &end, 16);
+    for (int i = 0; *text && !*end && i < job->ncomms; i++)
+        if (job->comms[i].uid == uid)
+            return i;
+    return -2;
+}
+
+static int put_job(struct out *out, const struct view_input *input,
+                   const struct cli *cli, int number)
+{
+    const struct ct_job *job = &input->trace->jobs[number];
+    struct wanted wanted = {cli, CT_NONE, CT_NONE, NULL, cli->limit};
+    struct ct_roles *roles = NULL;
+
+    if (cli->comm)
+        wanted.comm = find_comm(job, cli->comm);
+    if (cli->role) {
+        wanted.roles = roles = ct_roles_build(input->trace, job);
+        if (!roles)
+            return -1;
+        for (int i = 0; i < CT_ROLE_COUNT; i++)
+            if (!strcmp(cli->role, ct_role_names[i]))
+                wanted.role = i;
+    }
+    out_table(out, "ops", &table);
+    for (int i = 0; i < job->nprocesses; i++)
+        put_process(out, &wanted, job,
+                    &input->trace->processes[job->processes[i]]);
+    out_table_end(out);
+    ct_roles_free(roles);
+    return 0;
+}
+
+/* What the filters name must exist: a typing error would read as "no op". */
+static int check_names(const struct cli *cli)
+{
+    bool kind = !cli->kind, role = !cli->role;
+
+    for (int i = 0; i < CT_OP_COUNT && !kind; i++)
+        kind = !strcmp(cli->kind, ct_op_infos[i].name) ||
+               !strcmp(cli->kind, ct_op_infos[i].function);
+    for (int i = 0; i < CT_ROLE_COUNT && !role; i++)
+        role = !strcmp(cli->role, ct_role_names[i]);
+    if (!kind)
+        return cli_fail(cli, "--kind: no operation is called '%s'", cli->kind);
+    if (!role)
+        return cli_fail(cli, "--role: no role is called '%s'", cli->role);
+    return 0;
+}
+
+static int check_comm(const struct cli *cli, const struct ct_trace *trace)
+{
+    if (!cli->comm)
+        return 0;
+    for (int i = 0; i < trace->njobs; i++)
+        if (find_comm(&trace->jobs[i], cli->comm) >= 0)
+            return 0;
+    return cli_fail(cli, "--comm: no communicator has number or uid '%s'",
+                    cli->comm);
+}
+
+int ops_run(const struct cli *cli)
+{
+    struct view_input input;
+    int status = check_names(cli);
+
+    if (status)
+        return status;
+    if (view_input_open(&input, cli) < 0)
+        return CLI_EXIT_INPUT;
+    status = check_comm(cli, input.trace);
+    if (!status)
+        status = view_print_jobs(cli, &input, put_job);
+    view_input_close(&input);
+    return status;
+}

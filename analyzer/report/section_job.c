@@ -1,0 +1,169 @@
+#include "report/sections.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct job_card {
+    const char *command;
+    int processes, world_size, nodes, domains, communicators;
+    int tp, pp, dp, layers_per_stage, micro_batches;
+    int steps;
+    double step_ms, span_s;
+    int64_t ops, lost_ops, missing_ranks, mismatches;
+    int in_flight, dead_processes;
+};
+
+static const struct out_column card_columns[] = {
+    OUT_COL(struct job_card, command, "", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, processes, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, world_size, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, nodes, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, domains, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, communicators, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, tp, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, pp, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, dp, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, layers_per_stage, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, micro_batches, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, steps, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, step_ms, "", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct job_card, span_s, "", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct job_card, ops, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, lost_ops, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, in_flight, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, dead_processes, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, missing_ranks, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, mismatches, "", OUT_COUNT, 0, OUT_BOTH),
+};
+
+static const struct out_table card_table =
+    OUT_TABLE(struct job_card, card_columns);
+
+/* The layout says 0 for what it does not know. */
+static int known(int n)
+{
+    return n > 0 ? n : CT_NONE;
+}
+
+static void fill_card(struct job_card *card, const struct view *view)
+{
+    const struct ct_job *job = view->job;
+
+    card->processes = job->nprocesses;
+    card->world_size = known(job->world_size);
+    card->nodes = job->nnodes;
+    card->domains = job->ndomains;
+    card->communicators = job->ncomms;
+    card->tp = known(view->roles->tp);
+    card->pp = known(view->roles->pp);
+    card->dp = known(view->roles->dp);
+    card->layers_per_stage = known(view->roles->layers_per_stage);
+    card->micro_batches = known(view->roles->micro_batches);
+    card->steps = job->nsteps;
+    card->step_ms = job->nsteps ? (double)job->step_ns / 1e6 : NAN;
+    card->span_s = (double)job->span_ns / 1e9;
+    card->lost_ops = job->lost_ops;
+    card->in_flight = job->in_flight;
+    card->missing_ranks = job->missing;
+    card->mismatches = job->mismatches;
+    for (int i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &view->trace->processes[job->processes[i]];
+
+        card->ops += p->nops;
+        card->dead_processes += p->dead;
+        if (!card->command)
+            card->command = p->cmdline;
+    }
+}
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* "host0, host1, ...", as far as it fits. */
+static void list_nodes(const struct ct_job *job, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < job->nnodes; i++) {
+        const char *name = job->node_names[i] ? job->node_names[i] : "?";
+
+        if (used + strlen(name) + sizeof ", ..." > size) {
+            snprintf(text + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 used ? ", " : "", name);
+    }
+}
+
+static void say_layout(struct out *out, const struct job_card *card)
+{
+    char more[100] = "";
+
+    if (card->layers_per_stage > 0 && card->micro_batches > 0)
+        snprintf(more, sizeof more, "; %d layer%s per stage, %d micro-batch%s",
+                 card->layers_per_stage, plural(card->layers_per_stage),
+                 card->micro_batches, card->micro_batches == 1 ? "" : "es");
+    else if (card->micro_batches > 0)
+        snprintf(more, sizeof more, "; %d micro-batches", card->micro_batches);
+    if (card->tp > 0 && card->pp > 0 && card->dp > 0)
+        out_fact(out, "layout", "TP %d x PP %d x DP %d%s", card->tp, card->pp,
+                 card->dp, more);
+    else
+        out_fact(out, "layout", "n/a: the roles found do not give one%s", more);
+}
+
+static void say_card(struct out *out, const struct job_card *card,
+                     const struct ct_job *job)
+{
+    char nodes[160];
+
+    list_nodes(job, nodes, sizeof nodes);
+    if (card->command)
+        out_fact(out, "command", "%.180s", card->command);
+    out_fact(out, "ranks",
+             "%d traced of %d, on %d node%s (%s), %d NVLink domain%s",
+             card->processes, card->world_size, card->nodes,
+             plural(card->nodes), nodes, card->domains, plural(card->domains));
+    say_layout(out, card);
+    if (card->steps)
+        out_fact(out, "steps", "%d steady, median %.4g ms", card->steps,
+                 card->step_ms);
+    else
+        out_fact(out, "steps",
+                 "none found in %.3g s: figures are per second, not per step",
+                 card->span_s);
+    out_fact(out, "ops",
+             "%" PRId64 " recorded in %d communicator%s, %" PRId64
+             " lost, %d in flight",
+             card->ops, card->communicators, plural(card->communicators),
+             card->lost_ops, card->in_flight);
+    if (card->dead_processes || card->missing_ranks || card->mismatches)
+        out_fact(out, "trouble",
+                 "%d process%s died, %" PRId64 " rank%s without a trace, "
+                 "%" PRId64 " mismatched op%s",
+                 card->dead_processes, card->dead_processes == 1 ? "" : "es",
+                 card->missing_ranks, plural(card->missing_ranks),
+                 card->mismatches, plural(card->mismatches));
+}
+
+void section_job(struct out *out, const struct view *view)
+{
+    struct job_card card = {0};
+
+    fill_card(&card, view);
+    out_title(out, "JOB", NULL);
+    out_object(out, "job");
+    out_fields(out, &card_table, &card);
+    out_list(out, "node_names");
+    for (int i = 0; i < view->job->nnodes; i++)
+        out_text(out, NULL, view->job->node_names[i]);
+    out_list_end(out);
+    out_object_end(out);
+    say_card(out, &card, view->job);
+}

@@ -1,0 +1,132 @@
+#include "report/sections.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+struct process_line { /* a process that something is to be said about */
+    int rank;
+    const char *host;
+    int pid;
+    int ops;
+    int64_t lost;
+    int in_flight, recovered;
+    const char *end;
+    const char *file;
+};
+
+static const struct out_column columns[] = {
+    OUT_COL(struct process_line, rank, "rank", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, host, "host", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, pid, "pid", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, ops, "ops", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, lost, "lost", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, in_flight, "in flight", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, recovered, "from ring", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, end, "ended", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, file, "file", OUT_TEXT, 0, OUT_BOTH),
+};
+
+static const struct out_table table = OUT_TABLE(struct process_line, columns);
+
+struct times_line {
+    int64_t event, group, host, none;
+};
+
+static const struct out_column times_columns[] = {
+    OUT_COL(struct times_line, event, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct times_line, group, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct times_line, host, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct times_line, none, "", OUT_COUNT, 0, OUT_BOTH),
+};
+
+static const struct out_table times_table =
+    OUT_TABLE(struct times_line, times_columns);
+
+static int count_in_flight(const struct ct_process *p)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->nops; i++)
+        n += (p->ops[i].flags & (CT_FLAG_IN_CALL | CT_FLAG_RUNNING)) != 0;
+    return n;
+}
+
+static const char *how_ended(const struct ct_process *p)
+{
+    if (p->dead)
+        return "died";
+    return p->end_ns == CT_NO_TIME ? "still running" : "closed";
+}
+
+static void put_processes(struct out *out, const struct view *view)
+{
+    bool any = false;
+
+    for (int i = 0; i < view->job->nprocesses; i++) {
+        const struct ct_process *p =
+            &view->trace->processes[view->job->processes[i]];
+        struct process_line line = {
+            p->rank,      p->host,      p->pid,
+            p->nops,      p->lost,      count_in_flight(p),
+            p->recovered, how_ended(p), p->path};
+
+        if (!line.lost && !line.in_flight && !line.recovered &&
+            p->end_ns != CT_NO_TIME)
+            continue;
+        if (!any)
+            out_table(out, "processes", &table);
+        any = true;
+        out_row(out, &line);
+    }
+    if (any) {
+        out_table_end(out);
+        return;
+    }
+    out_list(out, "processes");
+    out_list_end(out);
+}
+
+static void say_losses(struct out *out, const struct view *view)
+{
+    for (int i = 0; i < view->job->nprocesses; i++) {
+        const struct ct_process *p =
+            &view->trace->processes[view->job->processes[i]];
+
+        for (int k = 0; k < p->nlosses; k++)
+            out_fact(out, "lost", "rank %d: %" PRId64 " of %s, cause %s",
+                     p->rank, p->losses[k].n, p->losses[k].what,
+                     p->losses[k].cause);
+    }
+}
+
+void section_quality(struct out *out, const struct view *view)
+{
+    const struct view_times *t = &view->times;
+    struct times_line times = {t->event, t->group, t->host, t->none};
+
+    out_title(out, "DATA", NULL);
+    out_object(out, "quality");
+    out_object(out, "times");
+    out_fields(out, &times_table, &times);
+    out_object_end(out);
+    out_fact(out, "GPU times",
+             "%" PRId64 " ops by their own events, %" PRId64 " by their "
+             "group's; %" PRId64 " have host times only, %" PRId64
+             " none (empty, captured or unfinished)",
+             t->event, t->group, t->host, t->none);
+    if (view->job->missing)
+        out_fact(out, "missing",
+                 "%" PRId64 " members of communicators have "
+                 "no trace: transfers they took part in are upper bounds",
+                 view->job->missing);
+    say_losses(out, view);
+    put_processes(out, view);
+    out_list(out, "skipped");
+    for (int i = 0; i < view->trace->nskipped; i++) {
+        out_text(out, NULL, view->trace->skipped[i]);
+        out_fact(out, "not read", "%s", view->trace->skipped[i]);
+    }
+    out_list_end(out);
+    out_object_end(out);
+}

@@ -1,0 +1,53 @@
+#include "report/sections.h"
+
+#include <stdio.h>
+
+static const struct out_column columns[] = {
+    OUT_COL(struct family, role, "role", OUT_BUFFER, 0, OUT_BOTH),
+    OUT_COL(struct family, use, "use", OUT_TEXT, 0, OUT_DATA),
+    OUT_COL(struct family, op, "op", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct family, groups, "groups", OUT_BUFFER, 0, OUT_BOTH),
+    OUT_COL(struct family, ngroups, "", OUT_INT, 0, OUT_DATA),
+    OUT_COL(struct family, nranks, "", OUT_INT, 0, OUT_DATA),
+    OUT_COL(struct family, nodes, "nodes", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct family, domains, "", OUT_INT, 0, OUT_DATA),
+    OUT_COL(struct family, link, "link", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct family, network, "", OUT_BOOL, 0, OUT_DATA),
+    OUT_COL(struct family, confidence, "sure", OUT_REAL, 2, OUT_BOTH),
+    OUT_COL(struct family, calls, "calls", OUT_REAL, 3, OUT_BOTH),
+    OUT_COL(struct family, bytes, "bytes", OUT_SIZE, 0, OUT_BOTH),
+    OUT_COL(struct family, wire_bytes, "", OUT_REAL, 0, OUT_DATA),
+    OUT_COL(struct family, transfer_ms, "transfer", OUT_REAL, 3, OUT_BOTH),
+    OUT_COL(struct family, wait_ms, "wait", OUT_REAL, 3, OUT_BOTH),
+    OUT_COL(struct family, share_percent, "%", OUT_REAL, 2, OUT_BOTH),
+    OUT_COL(struct family, first_ranks, "", OUT_BUFFER, 0, OUT_DATA),
+    OUT_COL(struct family, reasons, "", OUT_BUFFER, 0, OUT_DATA),
+    OUT_COL(struct family, contradiction, "", OUT_BUFFER, 0, OUT_DATA),
+    OUT_COL(struct family, decides, "", OUT_BUFFER, 0, OUT_DATA),
+};
+
+static const struct out_table table = OUT_TABLE(struct family, columns);
+
+static void say_reasons(struct out *out, const struct family *f)
+{
+    out_fact(out, f->role, "%s, first ranks %s: %s%s%s", f->op, f->first_ranks,
+             f->reasons[0] ? f->reasons : "no reason given",
+             f->contradiction[0] ? "; but " : "", f->contradiction);
+    if (f->decides[0])
+        out_fact(out, "", "would decide: %s", f->decides);
+}
+
+void section_roles(struct out *out, const struct view *view,
+                   const struct families *families)
+{
+    char remark[100];
+
+    snprintf(remark, sizeof remark,
+             "ms per %s and rank; wait: for a later rank; %%: of the %s",
+             view->per, view->per);
+    out_title(out, "ROLES", remark);
+    out_text(out, "per", view->per);
+    out_rows(out, "roles", &table, families->rows, (size_t)families->n);
+    for (int i = 0; i < families->n; i++)
+        say_reasons(out, &families->rows[i]);
+}

@@ -1,0 +1,195 @@
+/*
+ * The few lines that are read at night: what is worst, where the time goes, and
+ * whether the data can be trusted.
+ */
+#include "report/sections.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct verdict {
+    const char *finding;
+    double loss_ms, share_percent, confidence;
+    bool complete;
+    char data[400];
+};
+
+static const struct out_column columns[] = {
+    OUT_COL(struct verdict, finding, "", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct verdict, loss_ms, "", OUT_REAL, 0, OUT_BOTH),
+    OUT_COL(struct verdict, share_percent, "", OUT_REAL, 0, OUT_BOTH),
+    OUT_COL(struct verdict, confidence, "", OUT_REAL, 0, OUT_BOTH),
+    OUT_COL(struct verdict, complete, "", OUT_BOOL, 0, OUT_BOTH),
+    OUT_COL(struct verdict, data, "", OUT_BUFFER, 0, OUT_BOTH),
+};
+
+static const struct out_table table = OUT_TABLE(struct verdict, columns);
+
+/* The worst finding that costs time; NULL: none does. */
+static const struct ct_finding_row *worst(const struct ct_findings *findings)
+{
+    for (int i = 0; i < findings->n; i++)
+        if (!isnan(findings->rows[i].loss_ms))
+            return &findings->rows[i];
+    return NULL;
+}
+
+static int count_alike(const struct ct_findings *findings, enum ct_finding id)
+{
+    int n = 0;
+
+    for (int i = 0; i < findings->n; i++)
+        n += findings->rows[i].id == id;
+    return n;
+}
+
+__attribute__((format(printf, 2, 3))) static void
+add_issue(struct verdict *verdict, const char *format, ...)
+{
+    size_t used = 0;
+    va_list args;
+
+    while (verdict->data[used])
+        used++;
+    verdict->complete = false;
+    if (used && used + 2 < sizeof verdict->data) {
+        verdict->data[used++] = ';';
+        verdict->data[used++] = ' ';
+        verdict->data[used] = '\0';
+    }
+    va_start(args, format);
+    vsnprintf(verdict->data + used, sizeof verdict->data - used, format, args);
+    va_end(args);
+}
+
+static int count_dead(const struct view *view)
+{
+    int dead = 0;
+
+    for (int i = 0; i < view->job->nprocesses; i++)
+        dead += view->trace->processes[view->job->processes[i]].dead;
+    return dead;
+}
+
+static void judge_data(struct verdict *verdict, const struct view *view)
+{
+    const struct ct_job *job = view->job;
+    const struct view_times *t = &view->times;
+
+    verdict->complete = true;
+    if (job->lost_ops)
+        add_issue(verdict, "%" PRId64 " ops lost", job->lost_ops);
+    if (job->missing)
+        add_issue(verdict, "%" PRId64 " members of communicators left no trace",
+                  job->missing);
+    if (count_dead(view))
+        add_issue(verdict, "%d processes died", count_dead(view));
+    if (job->in_flight)
+        add_issue(verdict, "%d ops never finished", job->in_flight);
+    if (job->mismatches)
+        add_issue(verdict, "%" PRId64 " ops do not match across ranks",
+                  job->mismatches);
+    if (t->host)
+        add_issue(verdict, "%.0f %% of ops without a GPU time",
+                  100.0 * (double)t->host /
+                      (double)(t->event + t->group + t->host + t->none));
+    if (view->trace->nskipped)
+        add_issue(verdict, "%d files not read", view->trace->nskipped);
+    if (!job->nsteps)
+        add_issue(verdict, "no training step found");
+    if (verdict->complete)
+        snprintf(verdict->data, sizeof verdict->data,
+                 "every rank and op is there, timed on the GPU");
+}
+
+static void say_worst(struct out *out, const struct view *view,
+                      const struct ct_finding_row *row,
+                      const struct verdict *verdict)
+{
+    int alike = count_alike(view->findings, row->id);
+
+    out_say(out, 2,
+            "%s: %.3g ms of each %s lost (%.2g %%), between %.3g and %.3g; "
+            "sure %.2f, predicted by %s",
+            verdict->finding, row->loss_ms, row->per, verdict->share_percent,
+            row->loss_low_ms, row->loss_high_ms, row->confidence,
+            section_source_names[row->source]);
+    if (alike > 1)
+        out_say(out, 2,
+                "(the worst of %d such groups; groups run side by "
+                "side, their losses do not add up)",
+                alike);
+    if (row->advice[0])
+        out_say(out, 2, "-> %s", row->advice);
+}
+
+/* What a rank spends on a role, families weighted by the ranks they hold. */
+static void sum_role(const struct view *view, const struct families *families,
+                     enum ct_role_id role, double *transfer_p, double *wait_p)
+{
+    *transfer_p = *wait_p = 0;
+    for (int i = 0; i < families->n; i++) {
+        const struct family *f = &families->rows[i];
+        double weight = (double)f->ngroups * f->nranks / view->job->nprocesses;
+
+        if ((f->given ? f->given->role : CT_ROLE_UNKNOWN) != role)
+            continue;
+        weight = weight > 1 ? 1 : weight;
+        *transfer_p += weight * f->transfer_ms;
+        *wait_p += weight * f->wait_ms;
+    }
+}
+
+static void say_budget(struct out *out, const struct view *view,
+                       const struct families *families)
+{
+    static const enum ct_role_id order[] = {CT_ROLE_TP, CT_ROLE_PP, CT_ROLE_DP,
+                                            CT_ROLE_CONTROL, CT_ROLE_UNKNOWN};
+    char text[400] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        double transfer, wait, period = view_period_ms(view) / 100;
+
+        sum_role(view, families, order[i], &transfer, &wait);
+        if (transfer + wait <= 0)
+            continue;
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "%s%s %.2g + %.2g %%", used ? ", " : "",
+                                 ct_role_names[order[i]], transfer / period,
+                                 wait / period);
+    }
+    if (used)
+        out_say(out, 2,
+                "Of a rank's %s, transfer + wait (overlapped with computing or "
+                "not): %s",
+                view->per, text);
+}
+
+void section_verdict(struct out *out, const struct view *view,
+                     const struct families *families)
+{
+    const struct ct_finding_row *row = worst(view->findings);
+    struct verdict verdict = {
+        .loss_ms = NAN, .share_percent = NAN, .confidence = NAN};
+
+    judge_data(&verdict, view);
+    if (row) {
+        verdict.finding = ct_finding_infos[row->id].code;
+        verdict.loss_ms = row->loss_ms;
+        verdict.share_percent = row->loss_ms / view_period_ms(view) * 100;
+        verdict.confidence = row->confidence;
+    }
+    out_title(out, "VERDICT", NULL);
+    out_object(out, "verdict");
+    out_fields(out, &table, &verdict);
+    out_object_end(out);
+    if (row)
+        say_worst(out, view, row, &verdict);
+    else
+        out_say(out, 2, "Nothing found that costs time.");
+    say_budget(out, view, families);
+    out_say(out, 2, "Data: %s.", verdict.data);
+}

@@ -1,0 +1,193 @@
+#include "report/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/cost.h"
+
+const char *const view_link_names[CT_LINK_COUNT] = {
+#define LINK(id_, name_, ...) [CT_LINK_##id_] = (name_),
+#include "commtrace/links.def"
+};
+
+const bool view_link_is_network[CT_LINK_COUNT] = {
+#define LINK(id_, name_, network_, ...) [CT_LINK_##id_] = (network_),
+#include "commtrace/links.def"
+};
+
+static int open_trace(const struct cli *cli, char *const *paths, int npaths,
+                      struct ct_trace **trace_p)
+{
+    char error[4096] = "";
+
+    if (ct_trace_open(paths, npaths, trace_p, error, sizeof error) == 0)
+        return 0;
+    cli_fail(cli, "%s", error);
+    return -1;
+}
+
+/* A sweep is one job; of several the largest tells most. */
+static int open_reference(struct view_input *input, const struct cli *cli)
+{
+    char *path = (char *)(uintptr_t)cli->reference;
+
+    if (open_trace(cli, &path, 1, &input->reference_trace) < 0)
+        return -1;
+    if (input->reference_trace->njobs > 1)
+        fprintf(stderr, "%s: %s holds %d jobs; the largest is the reference\n",
+                cli->command, cli->reference, input->reference_trace->njobs);
+    input->reference = ct_model_build(input->reference_trace,
+                                      &input->reference_trace->jobs[0]);
+    if (input->reference)
+        return 0;
+    cli_fail(cli, "out of memory");
+    return -1;
+}
+
+int view_input_open(struct view_input *input, const struct cli *cli)
+{
+    memset(input, 0, sizeof *input);
+    if (open_trace(cli, cli->paths, cli->npaths, &input->trace) < 0)
+        return -1;
+    for (int i = 0; i < input->trace->nskipped; i++)
+        fprintf(stderr, "%s: skipped %s\n", cli->command,
+                input->trace->skipped[i]);
+    if (!cli->reference || open_reference(input, cli) == 0)
+        return 0;
+    view_input_close(input);
+    return -1;
+}
+
+void view_input_close(struct view_input *input)
+{
+    ct_model_free(input->reference);
+    ct_trace_free(input->reference_trace);
+    ct_trace_free(input->trace);
+    memset(input, 0, sizeof *input);
+}
+
+int view_print_jobs(const struct cli *cli, const struct view_input *input,
+                    view_put_job *put)
+{
+    const char *name = strchr(cli->command, ' ');
+    struct out *out = cli_out(cli);
+    int failed = 0;
+
+    if (!out)
+        return CLI_EXIT_INPUT;
+    out_text(out, "command", name ? name + 1 : cli->command);
+    out_list(out, "jobs");
+    for (int i = 0; i < input->trace->njobs && !failed; i++) {
+        out_object(out, NULL);
+        if (i)
+            out_say(out, 0, "%s", "");
+        out_say(out, 0, "%s: job %d of %d", cli->command, i + 1,
+                input->trace->njobs);
+        failed = put(out, input, cli, i) < 0;
+        out_object_end(out);
+    }
+    out_list_end(out);
+    if (failed)
+        cli_fail(cli, "out of memory");
+    return cli_done(cli, out) || failed ? CLI_EXIT_INPUT : 0;
+}
+
+int view_print(const struct cli *cli, view_put_job *put)
+{
+    struct view_input input;
+    int status;
+
+    if (view_input_open(&input, cli) < 0)
+        return CLI_EXIT_INPUT;
+    status = view_print_jobs(cli, &input, put);
+    view_input_close(&input);
+    return status;
+}
+
+int view_open(struct view *view, const struct view_input *input, int number)
+{
+    const struct ct_trace *trace = input->trace;
+    const struct ct_job *job = &trace->jobs[number];
+
+    memset(view, 0, sizeof *view);
+    view->trace = trace;
+    view->number = number;
+    view->job = job;
+    view->reference = input->reference;
+    view->model = ct_model_build(trace, job);
+    view->roles = ct_roles_build(trace, job);
+    if (!view->model || !view->roles || cost_measure(view) < 0)
+        goto err;
+    ct_pipeline_measure(trace, job, view->roles, &view->pipeline);
+    view->findings = ct_findings_build(trace, job, view->model, view->reference,
+                                       view->roles);
+    if (view->findings)
+        return 0;
+err:
+    view_close(view);
+    return -1;
+}
+
+void view_close(struct view *view)
+{
+    ct_findings_free(view->findings);
+    ct_roles_free(view->roles);
+    ct_model_free(view->model);
+    free(view->costs);
+    memset(view, 0, sizeof *view);
+}
+
+const struct ct_role *view_role(const struct view *view, int usage)
+{
+    int role = usage == CT_NONE ? CT_NONE : view->roles->of_usage[usage];
+
+    return role == CT_NONE ? NULL : &view->roles->roles[role];
+}
+
+double view_period_ms(const struct view *view)
+{
+    return view->job->nsteps ? (double)view->job->step_ns / 1e6 : 1000;
+}
+
+const char *view_role_name(char *buffer, size_t size,
+                           const struct ct_role *role)
+{
+    if (!role)
+        snprintf(buffer, size, "none");
+    else if (role->role != CT_ROLE_UNKNOWN || role->best == CT_ROLE_UNKNOWN)
+        snprintf(buffer, size, "%s", ct_role_names[role->role]);
+    else if (role->second == CT_ROLE_UNKNOWN || role->second == role->best)
+        snprintf(buffer, size, "unknown {%s}", ct_role_names[role->best]);
+    else
+        snprintf(buffer, size, "unknown {%s, %s}", ct_role_names[role->best],
+                 ct_role_names[role->second]);
+    return buffer;
+}
+
+const char *view_op_name(enum ct_op base)
+{
+    enum ct_op_class cls = ct_op_infos[base].cls;
+
+    return cls == CT_SEND || cls == CT_RECV ? "send/recv"
+                                            : ct_op_infos[base].name;
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+
+    return (x > y) - (x < y);
+}
+
+int view_comm_ranks(const struct ct_trace *trace, const struct ct_comm *comm,
+                    int *ranks)
+{
+    int n = 0;
+
+    for (int i = 0; i < comm->nranks; i++)
+        if (comm->members[i].process != CT_NONE)
+            ranks[n++] = trace->processes[comm->members[i].process].rank;
+    qsort(ranks, (size_t)n, sizeof *ranks, compare_ints);
+    return n;
+}

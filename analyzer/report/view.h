@@ -1,0 +1,89 @@
+/*
+ * Everything that is known of one job, for commands to print from.
+ */
+#ifndef COMMTRACE_REPORT_VIEW_H
+#define COMMTRACE_REPORT_VIEW_H
+
+#include "findings/findings.h"
+#include "model/model.h"
+#include "pipeline/pipeline.h"
+#include "report/cli.h"
+#include "roles/roles.h"
+#include "trace/trace.h"
+
+/* What a usage costs a rank of its communicator, on average over its ranks,
+ * per step or (view.per) per second. */
+struct view_cost {
+    double calls;
+    double bytes; /* of messages, S */
+    double transfer_ms, wait_ms;
+};
+
+/* How GPU times were had; counts of ops. */
+struct view_times {
+    int64_t event, group, host; /* around the op, its group, the call only */
+    int64_t none;               /* captured, zero or never finished */
+    int64_t recovered;          /* from the ring of a dead process */
+};
+
+struct view {
+    const struct ct_trace *trace;
+    int number; /* of the job, from 0 */
+    const struct ct_job *job;
+    struct ct_model *model;
+    const struct ct_model *reference; /* NULL: none; not owned */
+    struct ct_roles *roles;
+    struct ct_pipeline pipeline;
+    struct ct_findings *findings;
+    const char *per;         /* "step" or "second" */
+    struct view_cost *costs; /* per job->usages */
+    struct view_times times;
+};
+
+/* Traces of a command line with the reference's model, if one was asked for. */
+struct view_input {
+    struct ct_trace *trace;
+    struct ct_trace *reference_trace;
+    struct ct_model *reference;
+};
+
+/* Returns 0, or -1 after a message. */
+int view_input_open(struct view_input *input, const struct cli *cli);
+void view_input_close(struct view_input *input);
+
+/* Prints one object per job: what put writes, which returns -1 only without
+ * memory. Returns the exit status. */
+typedef int view_put_job(struct out *out, const struct view_input *input,
+                         const struct cli *cli, int number);
+int view_print_jobs(const struct cli *cli, const struct view_input *input,
+                    view_put_job *put);
+
+/* The same from the command line's traces. */
+int view_print(const struct cli *cli, view_put_job *put);
+
+/* Derives all of job number `number`; -1 only without memory. */
+int view_open(struct view *view, const struct view_input *input, int number);
+void view_close(struct view *view);
+
+/* The role of a usage; NULL: none was given. */
+const struct ct_role *view_role(const struct view *view, int usage);
+
+/* Length of a step, or of a second, in ms. */
+double view_period_ms(const struct view *view);
+
+/* "TP", or "unknown {TP, DP}". */
+const char *view_role_name(char *buffer, size_t size,
+                           const struct ct_role *role);
+
+/* "all_reduce", "send/recv". */
+const char *view_op_name(enum ct_op base);
+
+extern const char *const view_link_names[CT_LINK_COUNT];
+extern const bool view_link_is_network[CT_LINK_COUNT];
+
+/* Ranks in the job of the known members of a communicator, ascending, into
+ * ranks (of comm->nranks); returns how many. */
+int view_comm_ranks(const struct ct_trace *trace, const struct ct_comm *comm,
+                    int *ranks);
+
+#endif
