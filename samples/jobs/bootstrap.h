@@ -1,0 +1,12 @@
+/*
+ * The first contact of the ranks: rank 0 gives every other rank a few bytes
+ * over TCP, at MASTER_ADDR:MASTER_PORT.
+ */
+#ifndef JOBS_BOOTSTRAP_H
+#define JOBS_BOOTSTRAP_H
+
+#include <stddef.h>
+
+void bootstrap_broadcast(int rank, int world, void *data, size_t bytes);
+
+#endif
