@@ -1,0 +1,118 @@
+#include <stdlib.h>
+
+#include "roles/chains.h"
+
+/* Fewer ranks than this leave no difference between all and both neighbours. */
+#define LEAST_RANKS 4
+
+struct stamps { /* per rank of a communicator: last bracket that used it */
+    int *sent, *received;
+    int bracket;
+};
+
+struct count { /* per communicator */
+    int brackets, whole;
+};
+
+static bool is_p2p(const struct ct_op_class_row *cls)
+{
+    const enum ct_op_class c = ct_op_infos[cls->base].cls;
+
+    return c == CT_SEND || c == CT_RECV;
+}
+
+/* Last op of the bracket that op first belongs to. */
+static int bracket_end(const struct ct_process *process, int first, int last)
+{
+    const int launch = process->ops[first].launch;
+    int i = first;
+
+    while (launch != CT_NONE && i < last &&
+           process->ops[i + 1].launch == launch)
+        i++;
+    return i;
+}
+
+static bool reaches_all(const struct ct_process *process, int first, int last,
+                        int nranks, int self, struct stamps *stamps)
+{
+    int sends = 0, receives = 0;
+
+    stamps->bracket++;
+    for (int i = first; i <= last; i++) {
+        const struct ct_op_class_row *cls =
+            &process->classes[process->ops[i].cls];
+        const bool send = ct_op_infos[cls->base].cls == CT_SEND;
+        int *stamp = send ? stamps->sent : stamps->received;
+
+        if (!is_p2p(cls) || cls->peer < 0 || cls->peer >= nranks)
+            continue;
+        if (cls->peer == self)
+            return true;
+        if (stamp[cls->peer] == stamps->bracket)
+            continue;
+        stamp[cls->peer] = stamps->bracket;
+        sends += send;
+        receives += !send;
+    }
+    return nranks >= LEAST_RANKS && sends >= nranks - 1 &&
+           receives >= nranks - 1;
+}
+
+static void count_process(const struct ct_job *job,
+                          const struct ct_process *process,
+                          struct stamps *stamps, struct count *counts)
+{
+    struct ct_window windows[CT_WINDOWS];
+    const int n = ct_windows(process, windows);
+    int end;
+
+    for (int w = 0; w < n; w++)
+        for (int i = windows[w].first; i <= windows[w].last; i = end + 1) {
+            const struct ct_op_class_row *cls =
+                &process->classes[process->ops[i].cls];
+
+            end = i;
+            if (!is_p2p(cls))
+                continue;
+            end = bracket_end(process, i, windows[w].last);
+            const struct ct_comm_row *row = &process->comms[cls->comm];
+
+            if (row->comm < 0)
+                continue;
+            counts[row->comm].brackets++;
+            counts[row->comm].whole +=
+                reaches_all(process, i, end, job->comms[row->comm].nranks,
+                            row->rank, stamps);
+        }
+}
+
+bool *ct_exchanges(const struct ct_trace *trace, const struct ct_job *job)
+{
+    const size_t room = (size_t)job->ncomms + 1;
+    bool *exchanges = calloc(room, sizeof *exchanges);
+    struct count *counts = calloc(room, sizeof *counts);
+    struct stamps stamps = {0};
+    int nranks = 1;
+
+    for (int i = 0; i < job->ncomms; i++)
+        if (job->comms[i].nranks > nranks)
+            nranks = job->comms[i].nranks;
+    stamps.sent = calloc((size_t)nranks, sizeof *stamps.sent);
+    stamps.received = calloc((size_t)nranks, sizeof *stamps.received);
+    if (!exchanges || !counts || !stamps.sent || !stamps.received) {
+        free(exchanges);
+        exchanges = NULL;
+        goto out;
+    }
+    for (int i = 0; i < job->nprocesses; i++)
+        count_process(job, &trace->processes[job->processes[i]], &stamps,
+                      counts);
+    for (int i = 0; i < job->ncomms; i++)
+        exchanges[i] = counts[i].whole * 2 > counts[i].brackets;
+out:
+    free(counts);
+    free(stamps.sent);
+    free(stamps.received);
+    return exchanges;
+}
