@@ -1,0 +1,325 @@
+#include "comm.h"
+
+#include "gputime.h"
+#include "hash.h"
+#include "identity.h"
+#include "real.h"
+#include "record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct table {
+    size_t mask;
+    struct table *older; /* readers may still be in it */
+    _Atomic(struct comm *) slots[];
+};
+
+static struct {
+    pthread_mutex_t lock;
+    _Atomic(struct table *) table;
+    size_t used;
+    struct comm *unused;
+    uint32_t last_id;
+    _Atomic(struct comm_facts *) facts; /* newest first */
+} comms = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t home(ncclComm_t key, const struct table *table)
+{
+    return (size_t)hash_mix((uintptr_t)key) & table->mask;
+}
+
+/* Without the lock it may miss an entry that is being moved, and never finds a
+ * wrong one. */
+static struct comm *probe(ncclComm_t key)
+{
+    struct table *table =
+        atomic_load_explicit(&comms.table, memory_order_acquire);
+    if (!table || !key)
+        return NULL;
+    for (size_t i = home(key, table), n = 0; n <= table->mask;
+         i = (i + 1) & table->mask, n++) {
+        struct comm *comm =
+            atomic_load_explicit(&table->slots[i], memory_order_acquire);
+        if (!comm)
+            return NULL;
+        /* Acquire: the fields belong to this key. */
+        if (atomic_load_explicit(&comm->key, memory_order_acquire) == key)
+            return comm;
+    }
+    return NULL;
+}
+
+struct comm *comm_look_up(ncclComm_t key)
+{
+    struct comm *comm = probe(key);
+    if (comm)
+        return comm;
+    pthread_mutex_lock(&comms.lock);
+    comm = probe(key);
+    pthread_mutex_unlock(&comms.lock);
+    return comm;
+}
+
+static void put(struct table *table, struct comm *comm, ncclComm_t key)
+{
+    size_t i = home(key, table);
+    while (atomic_load_explicit(&table->slots[i], memory_order_relaxed))
+        i = (i + 1) & table->mask;
+    atomic_store_explicit(&table->slots[i], comm, memory_order_release);
+}
+
+static bool grow(void)
+{
+    struct table *old = atomic_load_explicit(&comms.table,
+                                             memory_order_relaxed);
+    size_t n = old ? 2 * (old->mask + 1) : 64;
+    struct table *table = calloc(1, sizeof(*table) + n * sizeof(void *));
+    if (!table)
+        return false;
+    table->mask = n - 1;
+    table->older = old;
+    for (size_t i = 0; old && i <= old->mask; i++) {
+        struct comm *comm =
+            atomic_load_explicit(&old->slots[i], memory_order_relaxed);
+        if (comm)
+            put(table, comm, atomic_load_explicit(&comm->key,
+                                                  memory_order_relaxed));
+    }
+    atomic_store_explicit(&comms.table, table, memory_order_release);
+    return true;
+}
+
+static bool insert(struct comm *comm, ncclComm_t key)
+{
+    struct table *table = atomic_load_explicit(&comms.table,
+                                               memory_order_relaxed);
+    if ((!table || 2 * (comms.used + 1) > table->mask + 1) && !grow())
+        return false;
+    atomic_store_explicit(&comm->key, key, memory_order_release);
+    put(atomic_load_explicit(&comms.table, memory_order_relaxed), comm, key);
+    comms.used++;
+    return true;
+}
+
+static size_t find_slot(const struct table *table, const struct comm *comm,
+                        ncclComm_t key)
+{
+    size_t i = home(key, table);
+    while (atomic_load_explicit(&table->slots[i], memory_order_relaxed) !=
+           comm)
+        i = (i + 1) & table->mask;
+    return i;
+}
+
+/* Linear probing without tombstones: what follows moves up into the hole. */
+static void delete_slot(struct table *table, size_t hole)
+{
+    for (size_t i = (hole + 1) & table->mask;; i = (i + 1) & table->mask) {
+        struct comm *comm =
+            atomic_load_explicit(&table->slots[i], memory_order_relaxed);
+        if (!comm)
+            break;
+        size_t at = home(atomic_load_explicit(&comm->key,
+                                              memory_order_relaxed),
+                         table);
+        if (((i - at) & table->mask) < ((i - hole) & table->mask))
+            continue;
+        atomic_store_explicit(&table->slots[hole], comm,
+                              memory_order_release);
+        hole = i;
+    }
+    atomic_store_explicit(&table->slots[hole], NULL, memory_order_release);
+}
+
+static bool make_room(struct comm *comm, int nranks)
+{
+    uint32_t room = 2 * (uint32_t)nranks;
+    if (comm->p2p_room < room) {
+        free((void *)comm->p2p_ordinal);
+        comm->p2p_room = 0;
+        comm->p2p_ordinal = malloc(room * sizeof(*comm->p2p_ordinal));
+        if (!comm->p2p_ordinal)
+            return false;
+        comm->p2p_room = room;
+    }
+    for (uint32_t i = 0; i < comm->p2p_room; i++)
+        atomic_store_explicit(&comm->p2p_ordinal[i], 0, memory_order_relaxed);
+    return true;
+}
+
+static struct comm *obtain(int nranks)
+{
+    struct comm *comm = comms.unused;
+    if (comm)
+        comms.unused = comm->next;
+    else if (!(comm = calloc(1, sizeof(*comm))))
+        return NULL;
+    if (!make_room(comm, nranks)) {
+        comm->next = comms.unused;
+        comms.unused = comm;
+        return NULL;
+    }
+    atomic_store_explicit(&comm->ordinal, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->children, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->async_error, 0, memory_order_relaxed);
+    comm->id = ++comms.last_id;
+    return comm;
+}
+
+static void publish_facts(struct comm_facts *facts)
+{
+    facts->next = atomic_load_explicit(&comms.facts, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&comms.facts, &facts->next,
+                                                  facts, memory_order_release,
+                                                  memory_order_relaxed))
+        ;
+}
+
+struct comm_facts *comm_new_facts(void)
+{
+    struct comm_facts *list =
+        atomic_exchange_explicit(&comms.facts, NULL, memory_order_acquire);
+    struct comm_facts *oldest_first = NULL;
+    while (list) {
+        struct comm_facts *next = list->next;
+        list->next = oldest_first;
+        oldest_first = list;
+        list = next;
+    }
+    return oldest_first;
+}
+
+static int64_t or_null(int64_t value, bool known)
+{
+    return known ? value : CT_NULL;
+}
+
+static void tell(const struct comm *comm, const struct comm_birth *birth)
+{
+    static const char *const origins[] = {
+#define X(id_, name_) name_,
+        CT_COMM_ORIGINS(X)
+#undef X
+    };
+    struct comm_facts *facts = calloc(1, sizeof(*facts));
+    if (!facts)
+        return;
+    snprintf(facts->name, sizeof(facts->name), "%s", birth->name);
+    facts->row = (struct row_comm){
+        .id = comm->id,
+        .uid = (int64_t)comm->uid,
+        .origin = origins[birth->origin],
+        .parent = or_null(birth->parent, birth->parent != 0),
+        .color = or_null(birth->color, birth->child != 0),
+        .child = or_null(birth->child, birth->child != 0),
+        .name = *facts->name ? facts->name : NULL,
+        .nranks = comm->nranks,
+        .rank = comm->rank,
+        .device = or_null(comm->device, comm->device >= 0),
+        .library = 1,
+        .enter_ns = birth->enter_ns,
+        .ready_ns = record_now(),
+        .end_ns = CT_NULL,
+    };
+    record_comm(&facts->row, birth->origin);
+    publish_facts(facts);
+}
+
+static bool ask(ncclComm_t key, struct comm_birth *birth, int *device)
+{
+    real_ncclCommCount_t *count = real_ncclCommCount();
+    real_ncclCommUserRank_t *rank = real_ncclCommUserRank();
+    real_ncclCommCuDevice_t *cu_device = real_ncclCommCuDevice();
+    *device = -1;
+    if (birth->nranks == 0 &&
+        (!count || !rank || count(key, &birth->nranks) != ncclSuccess ||
+         rank(key, &birth->rank) != ncclSuccess))
+        return false;
+    if (cu_device && cu_device(key, device) != ncclSuccess)
+        *device = -1;
+    return birth->nranks > 0;
+}
+
+static struct comm *add(ncclComm_t key, const struct comm_birth *birth,
+                        int device, struct gpu *gpu)
+{
+    struct comm *comm = obtain(birth->nranks);
+    if (!comm)
+        return NULL;
+    comm->nranks = birth->nranks;
+    comm->rank = birth->rank;
+    comm->device = device;
+    comm->gpu = gpu;
+    comm->uid = birth->uid ? birth->uid
+                           : identity_local(recorder.process, comm->id);
+    tell(comm, birth);
+    if (!insert(comm, key)) {
+        comm->next = comms.unused;
+        comms.unused = comm;
+        return NULL;
+    }
+    return comm;
+}
+
+static struct comm *ask_and_add(ncclComm_t key, struct comm_birth birth)
+{
+    int device;
+    if (!key || !ask(key, &birth, &device))
+        return NULL;
+    struct gpu *gpu = gpu_prepare(device);
+    pthread_mutex_lock(&comms.lock);
+    struct comm *comm = probe(key);
+    if (!comm)
+        comm = add(key, &birth, device, gpu);
+    pthread_mutex_unlock(&comms.lock);
+    return comm;
+}
+
+struct comm *comm_add(ncclComm_t key, const struct comm_birth *birth)
+{
+    int saved = errno;
+    struct comm *comm = ask_and_add(key, *birth);
+    errno = saved;
+    return comm;
+}
+
+struct comm *comm_adopt(ncclComm_t key)
+{
+    struct comm_birth birth = {.origin = CT_COMM_ADOPTED,
+                               .enter_ns = record_now()};
+    return comm_add(key, &birth);
+}
+
+struct comm *comm_take_out(ncclComm_t key)
+{
+    pthread_mutex_lock(&comms.lock);
+    struct comm *comm = probe(key);
+    if (comm) {
+        struct table *table =
+            atomic_load_explicit(&comms.table, memory_order_relaxed);
+        delete_slot(table, find_slot(table, comm, key));
+        atomic_store_explicit(&comm->key, NULL, memory_order_relaxed);
+        comms.used--;
+    }
+    pthread_mutex_unlock(&comms.lock);
+    return comm;
+}
+
+void comm_put_back(struct comm *comm, ncclComm_t key)
+{
+    pthread_mutex_lock(&comms.lock);
+    insert(comm, key);
+    pthread_mutex_unlock(&comms.lock);
+}
+
+void comm_recycle(struct comm *comm)
+{
+    pthread_mutex_lock(&comms.lock);
+    comm->next = comms.unused;
+    comms.unused = comm;
+    pthread_mutex_unlock(&comms.lock);
+}

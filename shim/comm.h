@@ -1,0 +1,98 @@
+/*
+ * The communicators of this process: pointer -> number, identity, ordinals.
+ *
+ * Look-up is lock-free; creation and destruction take a lock. Entries are
+ * reused, never freed, so a stale pointer to one is harmless: its key decides.
+ */
+#ifndef SHIM_COMM_H
+#define SHIM_COMM_H
+
+#include "commtrace/nccl_abi.h"
+#include "commtrace/ring.h"
+#include "rows.h"
+#include "thread.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct gpu;
+
+struct comm {
+    _Atomic(ncclComm_t) key; /* NULL: not in use */
+    uint32_t id;             /* comm.id of the trace */
+    int nranks;
+    int rank;
+    int device;
+    uint64_t uid;
+    struct gpu *gpu;               /* times its ops; NULL: nobody does */
+    _Atomic uint64_t ordinal;      /* of the next collective */
+    _Atomic uint64_t *p2p_ordinal; /* [2 * peer + receives] */
+    uint32_t p2p_room;
+    _Atomic uint32_t children;   /* splits asked of it */
+    _Atomic int32_t async_error; /* last one reported */
+    struct comm *next;           /* while unused */
+};
+
+/* What is known when a communicator comes to be. */
+struct comm_birth {
+    enum ct_comm_origin origin;
+    uint64_t uid; /* 0: local to this process */
+    uint32_t parent;
+    int color;
+    uint32_t child;
+    int nranks; /* 0: ask NCCL, also for rank */
+    int rank;
+    int64_t enter_ns;
+    char name[128];
+};
+
+/* Number, row and name of a communicator for the writer, which owns it. */
+struct comm_facts {
+    struct comm_facts *next;
+    struct row_comm row;
+    char name[128];
+    bool stored;
+};
+
+/* The entry, or NULL when it is unknown. */
+struct comm *comm_look_up(ncclComm_t key);
+
+static inline struct comm *comm_find(ncclComm_t key)
+{
+    struct comm *comm = thread_state.comm;
+    if (comm &&
+        atomic_load_explicit(&comm->key, memory_order_relaxed) == key && key)
+        return comm;
+    return thread_state.comm = comm_look_up(key);
+}
+
+/* Enters a new communicator into the table and hands its facts to the writer.
+ * NULL: NCCL does not know it or there is no memory. */
+struct comm *comm_add(ncclComm_t key, const struct comm_birth *birth);
+
+/* One that was never seen being made: identity local to this process. */
+struct comm *comm_adopt(ncclComm_t key);
+
+/* Out of the table before NCCL frees it, since the pointer may come back. */
+struct comm *comm_take_out(ncclComm_t key);
+void comm_put_back(struct comm *comm, ncclComm_t key);
+void comm_recycle(struct comm *comm);
+
+/* All facts handed over since the last call, oldest first. */
+struct comm_facts *comm_new_facts(void);
+
+static inline uint64_t comm_next_collective(struct comm *comm)
+{
+    return atomic_fetch_add_explicit(&comm->ordinal, 1, memory_order_relaxed);
+}
+
+static inline uint64_t comm_next_p2p(struct comm *comm, int peer, int receives)
+{
+    uint32_t at = 2 * (uint32_t)peer + (uint32_t)receives;
+    if (peer < 0 || at >= comm->p2p_room)
+        return 0;
+    return atomic_fetch_add_explicit(&comm->p2p_ordinal[at], 1,
+                                     memory_order_relaxed);
+}
+
+#endif

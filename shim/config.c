@@ -1,0 +1,105 @@
+#include "config.h"
+
+#include "log.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool parse_TEXT(const char *text, int64_t low, int64_t high,
+                       const char **value)
+{
+    (void)low, (void)high;
+    *value = text;
+    return true;
+}
+
+static bool parse_NUMBER(const char *text, int64_t low, int64_t high,
+                         int64_t *value)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno || end == text || *end || number < low || number > high)
+        return false;
+    *value = number;
+    return true;
+}
+
+static bool parse_SWITCH(const char *text, int64_t low, int64_t high,
+                         int64_t *value)
+{
+    return parse_NUMBER(text, low, high, value);
+}
+
+static bool parse_sample(const char *text, struct timing *value)
+{
+    int64_t n;
+    if (!parse_NUMBER(text, 1, 1 << 30, &n))
+        return false;
+    value->mode = TIMING_SAMPLE;
+    value->shift = 0;
+    while (INT64_C(1) << value->shift < n)
+        value->shift++;
+    return true;
+}
+
+static bool parse_TIMING(const char *text, int64_t low, int64_t high,
+                         struct timing *value)
+{
+    (void)low, (void)high;
+    if (!strncmp(text, "sample:", 7))
+        return parse_sample(text + 7, value);
+    for (int mode = TIMING_AUTO; mode < TIMING_SAMPLE; mode++) {
+        if (!strcmp(text, timing_name((enum timing_mode)mode))) {
+            *value = (struct timing){.mode = (enum timing_mode)mode};
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *timing_name(enum timing_mode mode)
+{
+    static const char *const names[] = {"auto", "all", "off", "sample"};
+    return names[mode];
+}
+
+static void complain(const char *variable, const char *text,
+                     const char *fallback)
+{
+    log_line(LOG_OPTION, "%s=%s is not understood; using \"%s\"", variable,
+             text, fallback);
+}
+
+void config_read(struct config *config)
+{
+    const char *text;
+#define CONFIG(id_, variable_, kind_, default_, low_, high_, ...)              \
+    parse_##kind_(default_, low_, high_, &config->id_);                        \
+    text = getenv(variable_);                                                  \
+    if (text && *text && !parse_##kind_(text, low_, high_, &config->id_))      \
+        complain(variable_, text, default_);
+#include "config.def"
+    log_quiet(config->quiet);
+}
+
+void config_describe(char *text, size_t size)
+{
+    static const char *const variables[] = {
+#define CONFIG(id_, variable_, ...) variable_,
+#include "config.def"
+    };
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+        const char *value = getenv(variables[i]);
+        if (!value || used >= size)
+            continue;
+        int n = snprintf(text + used, size - used, "%s%s=%s", used ? " " : "",
+                         variables[i], value);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}

@@ -1,0 +1,34 @@
+/* The options in force: COMMTRACE_* variables, read once at the first call. */
+#ifndef SHIM_CONFIG_H
+#define SHIM_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum timing_mode { TIMING_AUTO, TIMING_ALL, TIMING_OFF, TIMING_SAMPLE };
+
+struct timing {
+    enum timing_mode mode;
+    unsigned shift; /* one call in 2^shift */
+};
+
+#define CONFIG_TYPE_TEXT const char *
+#define CONFIG_TYPE_NUMBER int64_t
+#define CONFIG_TYPE_SWITCH int64_t
+#define CONFIG_TYPE_TIMING struct timing
+
+struct config {
+#define CONFIG(id_, variable_, kind_, ...) CONFIG_TYPE_##kind_ id_;
+#include "config.def"
+};
+
+/* Bad values are named on stderr and replaced by the default. Texts point into
+ * the environment: copy what must last. */
+void config_read(struct config *config);
+
+/* Writes "NAME=value NAME=value" of what is set in the environment. */
+void config_describe(char *text, size_t size);
+
+const char *timing_name(enum timing_mode mode);
+
+#endif

@@ -1,0 +1,34 @@
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+struct driver driver;
+
+static bool load(void *library, struct driver *loaded)
+{
+    bool complete = true;
+    void *found;
+#define DRIVER(name_, symbol_, need_, params_)                                 \
+    found = dlsym(library, symbol_);                                           \
+    memcpy(&loaded->name_, &found, sizeof(found));                             \
+    complete = complete && (found || !(need_));
+#include "driver.def"
+    return complete;
+}
+
+bool driver_open(void)
+{
+    if (driver.event_record)
+        return true;
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!library)
+        return false;
+    struct driver loaded;
+    if (!load(library, &loaded)) {
+        dlclose(library);
+        return false;
+    }
+    driver = loaded;
+    return true;
+}

@@ -1,0 +1,22 @@
+/* The CUDA driver that the program has loaded; we never load one. */
+#ifndef SHIM_DRIVER_H
+#define SHIM_DRIVER_H
+
+#include <stdbool.h>
+
+enum { DRIVER_OK = 0, DRIVER_NOT_READY = 600 };
+enum { DRIVER_STREAM_NON_BLOCKING = 1 };
+enum { DRIVER_CAPTURE_RELAXED = 2 };
+
+struct driver {
+#define DRIVER(name_, symbol_, need_, params_) int(*name_) params_;
+#include "driver.def"
+};
+
+extern struct driver driver; /* valid after driver_open() said so */
+
+/* Looks for the driver until it is there; false: not yet, or too old. Callers
+ * hold a lock. */
+bool driver_open(void);
+
+#endif

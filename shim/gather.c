@@ -1,0 +1,401 @@
+#include "gather.h"
+
+#include "commtrace/ops.h"
+#include "gputime.h"
+
+#include <string.h>
+
+enum { BATCH_MAX = 1 << 15, IN_CALL_MAX = 1 << 14 };
+
+int gather_init(struct gather *gather, struct ring *ring)
+{
+    *gather = (struct gather){.ring = ring};
+    gather->next =
+        atomic_load_explicit(&ring->header->tail, memory_order_relaxed);
+    return classes_init(&gather->classes);
+}
+
+static void free_comms(struct comm_facts *list)
+{
+    while (list) {
+        struct comm_facts *next = list->next;
+        free(list);
+        list = next;
+    }
+}
+
+void gather_release(struct gather *gather)
+{
+    free_comms(gather->comms);
+    free_comms(gather->gone);
+    free(gather->batch.rows);
+    free(gather->in_call.items);
+    free(gather->on_gpu.items);
+    classes_release(&gather->classes);
+}
+
+static void keep(struct unfinished_list *list, const struct unfinished *item)
+{
+    if (list->n == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        struct unfinished *items = realloc(list->items, room * sizeof(*items));
+        if (!items)
+            return;
+        list->items = items;
+        list->room = room;
+    }
+    list->items[list->n++] = *item;
+}
+
+/* The columns that op and launch have in common. */
+struct timing_columns {
+    int64_t enter_ns;
+    int64_t *host_ns;
+    int64_t *gpu_off_ns;
+    int64_t *gpu_ns;
+    int64_t *flags;
+};
+
+static struct timing_columns timing_of(struct row *row)
+{
+    if (row->table == ROW_launch)
+        return (struct timing_columns){
+            row->u.launch.enter_ns, &row->u.launch.host_ns,
+            &row->u.launch.gpu_off_ns, &row->u.launch.gpu_ns,
+            &row->u.launch.flags};
+    return (struct timing_columns){row->u.op.enter_ns, &row->u.op.host_ns,
+                                   &row->u.op.gpu_off_ns, &row->u.op.gpu_ns,
+                                   &row->u.op.flags};
+}
+
+/* Fills in what the events say. */
+static enum gpu_read read_events(struct gather *gather, struct row *row,
+                                 int32_t events)
+{
+    struct timing_columns columns = timing_of(row);
+    int64_t start_ns, gpu_ns;
+    enum gpu_read read = gpu_read(events, &start_ns, &gpu_ns);
+    *columns.flags &= ~(int64_t)CT_FLAG_RUNNING;
+    if (read == GPU_DONE) {
+        int64_t t0_ns = gather->ring->header->t0_ns;
+        *columns.gpu_off_ns = start_ns - t0_ns - columns.enter_ns;
+        *columns.gpu_ns = gpu_ns;
+    } else if (read == GPU_PENDING) {
+        *columns.flags |= CT_FLAG_RUNNING;
+    } else {
+        *columns.flags &= ~(int64_t)CT_FLAG_EVENT;
+    }
+    return read;
+}
+
+/* A call has returned. False: its GPU times are not there yet, and the caller
+ * would rather wait. */
+static bool finish_call(struct gather *gather, struct unfinished *call,
+                        int64_t leave_ns, int32_t result, bool force)
+{
+    struct timing_columns columns = timing_of(&call->row);
+    *columns.host_ns = leave_ns - columns.enter_ns;
+    *columns.flags &= ~(int64_t)CT_FLAG_IN_CALL;
+    *columns.flags |= (int64_t)result << CT_FLAG_RESULT_SHIFT;
+    if (call->events < 0) {
+        batch_add_row(&gather->batch, &call->row);
+        return true;
+    }
+    if (result != 0) { /* ncclSuccess: only then is there a stop event */
+        gpu_drop(call->events);
+        *columns.flags &= ~(int64_t)CT_FLAG_EVENT;
+    } else if (read_events(gather, &call->row, call->events) == GPU_PENDING) {
+        if (!force)
+            return false;
+        keep(&gather->on_gpu, call);
+    }
+    batch_add_row(&gather->batch, &call->row);
+    return true;
+}
+
+static void store_comm(struct gather *gather, struct comm_facts *facts)
+{
+    struct row *row = batch_add(&gather->batch, ROW_comm);
+    if (!row)
+        return;
+    row->u.comm = facts->row;
+    if (!facts->stored && gather->new_device && facts->row.device != CT_NULL)
+        gather->new_device(gather->context, facts->row.device, &gather->batch);
+    facts->stored = true;
+}
+
+static void collect_comms(struct gather *gather)
+{
+    struct comm_facts **end = &gather->comms;
+    struct comm_facts *new = comm_new_facts();
+    while (new && *end)
+        end = &(*end)->next;
+    if (new)
+        *end = new;
+    for (; new; new = new->next)
+        store_comm(gather, new);
+}
+
+/* A communicator has ended: its row gets the time and its facts may go. */
+static void end_comm(struct gather *gather, int64_t id, int64_t leave_ns)
+{
+    struct comm_facts **at = &gather->comms;
+    while (*at && (*at)->row.id != id)
+        at = &(*at)->next;
+    struct comm_facts *facts = *at;
+    if (!facts)
+        return;
+    facts->row.end_ns = leave_ns;
+    store_comm(gather, facts);
+    *at = facts->next;
+    facts->next = gather->gone;
+    gather->gone = facts;
+}
+
+static void finish_event(struct gather *gather, struct row *row, uint32_t what,
+                         int64_t leave_ns, int32_t result)
+{
+    struct row_comm_event *event = &row->u.comm_event;
+    event->host_ns = leave_ns - event->at_ns;
+    event->result = result;
+    batch_add_row(&gather->batch, row);
+    if (what == CT_EVENT_DESTROY || what == CT_EVENT_ABORT)
+        end_comm(gather, event->comm, leave_ns);
+}
+
+static const char *const event_names[] = {
+#define X(id_, name_) name_,
+    CT_COMM_EVENTS(X)
+#undef X
+};
+
+static uint32_t event_number(const char *name)
+{
+    uint32_t what = 0;
+    while (event_names[what] != name)
+        what++;
+    return what;
+}
+
+static void describe_op(struct gather *gather, const struct ct_slot *slot,
+                        struct unfinished *call)
+{
+    call->row.table = ROW_op;
+    call->row.u.op = (struct row_op){
+        .id = (int64_t)call->position + 1,
+        .class = classes_find(&gather->classes, slot, &gather->batch),
+        .ordinal = (int64_t)slot->u.call.ordinal,
+        .grp = slot->grp ? (int64_t)slot->grp : CT_NULL,
+        .enter_ns = slot->enter_ns,
+        .host_ns = CT_NULL,
+        .gpu_off_ns = CT_NULL,
+        .gpu_ns = CT_NULL,
+        .flags = slot->flags,
+    };
+    call->events = slot->u.call.events;
+    call->stream = slot->u.call.stream;
+}
+
+static void describe_launch(const struct ct_slot *slot,
+                            struct unfinished *call)
+{
+    call->row.table = ROW_launch;
+    call->row.u.launch = (struct row_launch){
+        .id = (int64_t)call->position + 1,
+        .grp = (int64_t)slot->grp,
+        .comm = slot->comm,
+        .stream = (int64_t)slot->u.launch.stream,
+        .ops = slot->u.launch.nops,
+        .enter_ns = slot->enter_ns,
+        .host_ns = CT_NULL,
+        .gpu_off_ns = CT_NULL,
+        .gpu_ns = CT_NULL,
+        .flags = slot->flags,
+    };
+    call->events = slot->u.launch.events;
+    call->stream = slot->u.launch.stream;
+}
+
+static void describe_event(const struct ct_slot *slot, struct unfinished *call)
+{
+    uint32_t what = slot->u.event.what;
+    call->row.table = ROW_comm_event;
+    call->row.rowid = (int64_t)call->position + 1;
+    call->row.u.comm_event = (struct row_comm_event){
+        .comm = slot->comm,
+        .what = event_names[what],
+        .at_ns = slot->enter_ns,
+        .host_ns = CT_NULL,
+        .result = CT_NULL,
+    };
+    call->events = -1;
+}
+
+static void describe(struct gather *gather, const struct ct_slot *slot,
+                     struct unfinished *call)
+{
+    call->row.rowid = CT_NULL;
+    if (slot->kind == CT_SLOT_OP)
+        describe_op(gather, slot, call);
+    else if (slot->kind == CT_SLOT_LAUNCH)
+        describe_launch(slot, call);
+    else
+        describe_event(slot, call);
+}
+
+static bool finish(struct gather *gather, struct unfinished *call,
+                   int64_t leave_ns, int32_t result, bool force)
+{
+    if (call->row.table != ROW_comm_event)
+        return finish_call(gather, call, leave_ns, result, force);
+    finish_event(gather, &call->row,
+                 event_number(call->row.u.comm_event.what), leave_ns, result);
+    return true;
+}
+
+/* The end of a call that was taken while it was open. */
+static void gather_leave(struct gather *gather, const struct ct_slot *slot)
+{
+    struct unfinished_list *list = &gather->in_call;
+    size_t i = 0;
+    while (i < list->n && list->items[i].position != slot->u.leave.position)
+        i++;
+    if (i == list->n)
+        return;
+    struct unfinished call = list->items[i];
+    list->items[i] = list->items[--list->n];
+    finish(gather, &call,
+           atomic_load_explicit(&slot->leave_ns, memory_order_relaxed),
+           atomic_load_explicit(&slot->result, memory_order_relaxed), true);
+}
+
+static void mark_in_call(struct gather *gather, struct unfinished *call)
+{
+    if (call->row.table != ROW_comm_event)
+        *timing_of(&call->row).flags |= CT_FLAG_IN_CALL;
+    batch_add_row(&gather->batch, &call->row);
+    /* More only where ends were lost; those will never be met. */
+    if (gather->in_call.n == IN_CALL_MAX)
+        gather->in_call.n = 0;
+    keep(&gather->in_call, call);
+}
+
+static bool gather_call(struct gather *gather, struct ct_slot *slot,
+                        uint64_t position, bool left, bool force)
+{
+    struct unfinished call = {.position = position};
+    describe(gather, slot, &call);
+    if (!left)
+        mark_in_call(gather, &call);
+    else if (!finish(gather, &call,
+                     atomic_load_explicit(&slot->leave_ns,
+                                          memory_order_relaxed),
+                     atomic_load_explicit(&slot->result,
+                                          memory_order_relaxed),
+                     force))
+        return false;
+    /* A grouped op launches with its bracket. */
+    gather->launches += slot->kind == CT_SLOT_LAUNCH ||
+                        (slot->kind == CT_SLOT_OP &&
+                         !(slot->flags & CT_FLAG_GROUPED));
+    return true;
+}
+
+static bool gather_slot(struct gather *gather, struct ct_slot *slot,
+                        uint64_t position, bool force)
+{
+    bool left = ct_slot_is(slot, position, CT_SLOT_LEFT);
+    if (!left && !(force && ring_take(slot, position)))
+        return false;
+    switch (slot->kind) {
+    case CT_SLOT_COMM:
+        break; /* its facts came beside the ring, with the whole name */
+    case CT_SLOT_LEAVE:
+        gather_leave(gather, slot);
+        break;
+    default:
+        return gather_call(gather, slot, position, left, force);
+    }
+    return true;
+}
+
+void gather_slots(struct gather *gather, bool force)
+{
+    struct ring *ring = gather->ring;
+    uint64_t head =
+        atomic_load_explicit(&ring->header->head, memory_order_acquire);
+    collect_comms(gather);
+    while (gather->next != head && gather->batch.n < BATCH_MAX &&
+           gather_slot(gather, &ring->slots[gather->next & ring->mask],
+                       gather->next, force))
+        gather->next++;
+}
+
+/* Streams in which something was found unfinished: what follows there is not
+ * finished either, so the driver is not asked. */
+enum { BUSY = 32 };
+struct busy {
+    uint64_t streams[BUSY];
+    unsigned n;
+};
+
+static bool is_busy(const struct busy *busy, uint64_t stream)
+{
+    unsigned i = 0;
+    while (i < busy->n && busy->streams[i] != stream)
+        i++;
+    return i < busy->n;
+}
+
+void gather_finished(struct gather *gather)
+{
+    struct unfinished_list *list = &gather->on_gpu;
+    struct busy busy = {.n = 0};
+    size_t kept = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        struct unfinished call = list->items[i];
+        bool wait = busy.n == BUSY || is_busy(&busy, call.stream);
+        if (!wait && read_events(gather, &call.row, call.events) ==
+                         GPU_PENDING) {
+            busy.streams[busy.n++] = call.stream;
+            wait = true;
+        }
+        if (wait)
+            list->items[kept++] = call;
+        else
+            batch_add_row(&gather->batch, &call.row);
+    }
+    list->n = kept;
+}
+
+void gather_stored(struct gather *gather)
+{
+    gather->batch.n = 0;
+    free_comms(gather->gone);
+    gather->gone = NULL;
+}
+
+static int32_t events_of(const struct ct_slot *slot)
+{
+    if (slot->kind == CT_SLOT_OP)
+        return slot->u.call.events;
+    return slot->kind == CT_SLOT_LAUNCH ? slot->u.launch.events : -1;
+}
+
+uint64_t gather_discard(struct gather *gather)
+{
+    struct ring *ring = gather->ring;
+    uint64_t ops = 0;
+    uint64_t head =
+        atomic_load_explicit(&ring->header->head, memory_order_acquire);
+    for (; gather->next != head; gather->next++) {
+        struct ct_slot *slot = &ring->slots[gather->next & ring->mask];
+        if (!ct_slot_is(slot, gather->next, CT_SLOT_LEFT) &&
+            !ring_take(slot, gather->next))
+            break;
+        if (ct_slot_is(slot, gather->next, CT_SLOT_LEFT))
+            gpu_drop(events_of(slot));
+        ops += slot->kind == CT_SLOT_OP;
+    }
+    return ops;
+}

@@ -1,0 +1,55 @@
+/*
+ * From slots of the ring to rows of the database. Slots are gathered in order;
+ * what is not over yet is kept aside and its row replaced later.
+ */
+#ifndef SHIM_GATHER_H
+#define SHIM_GATHER_H
+
+#include "batch.h"
+#include "classes.h"
+#include "comm.h"
+#include "ring.h"
+
+struct unfinished { /* a stored row that will be replaced */
+    struct row row;
+    uint64_t position;
+    uint64_t stream;
+    int32_t events;
+};
+
+struct unfinished_list {
+    struct unfinished *items;
+    size_t n, room;
+};
+
+struct gather {
+    struct ring *ring;
+    uint64_t next; /* the first position not gathered */
+    struct batch batch;
+    struct classes classes;
+    struct unfinished_list in_call; /* taken while open */
+    struct unfinished_list on_gpu;  /* left, and the GPU still busy */
+    struct comm_facts *comms;       /* that exist, or are not stored */
+    struct comm_facts *gone;        /* the batch may still use their texts */
+    uint64_t launches;              /* what could be timed, so far */
+    void (*new_device)(void *context, int64_t device, struct batch *batch);
+    void *context;
+};
+
+int gather_init(struct gather *gather, struct ring *ring);
+void gather_release(struct gather *gather);
+
+/* Adds rows for the slots up to head. force: also those of calls that are not
+ * over, marked so; else it stops at the first of these. */
+void gather_slots(struct gather *gather, bool force);
+
+/* Adds rows for what the GPU has finished since. */
+void gather_finished(struct gather *gather);
+
+/* The batch is stored. */
+void gather_stored(struct gather *gather);
+
+/* Drops the slots up to head and returns how many ops were among them. */
+uint64_t gather_discard(struct gather *gather);
+
+#endif

@@ -1,0 +1,146 @@
+#include "init.h"
+
+#include "config.h"
+#include "log.h"
+#include "policy.h"
+#include "process.h"
+#include "record.h"
+#include "rescue.h"
+#include "writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+_Atomic(_Atomic uint32_t *) init_live;
+
+/* What init_live points to in a process that never records. */
+static _Atomic uint32_t never;
+
+/* Static, since a hook may run on a stack of 16 KiB. */
+static struct config config;
+static struct process process;
+
+/* A word that is 1 here and 0 in every child, however it was forked. */
+static _Atomic uint32_t *make_live_word(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (madvise(memory, page, MADV_WIPEONFORK) != 0) {
+        /* Before Linux 4.14 only what calls fork() is caught. */
+        if (pthread_atfork(NULL, NULL, init_stop) != 0) {
+            munmap(memory, page);
+            return NULL;
+        }
+    }
+    return memory;
+}
+
+static int open_ring(void)
+{
+    char beside[2048];
+    snprintf(beside, sizeof(beside), "%.2042s.ring", process.db_path);
+    uint64_t nslots =
+        ring_fit(PROCESS_SHM, (uint64_t)config.ring_slots);
+    if (access(PROCESS_SHM, W_OK) != 0)
+        nslots = (uint64_t)config.ring_slots;
+    rescue_set_aside(process.shm_ring);
+    if (ring_open(&recorder.ring, process.shm_ring, "", nslots) != 0)
+        return -1;
+    if (!*recorder.ring.path && writer_make_folder(process.dir) == 0) {
+        ring_close(&recorder.ring);
+        if (ring_open(&recorder.ring, beside, "", nslots) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void fill_header(struct ct_ring_header *header)
+{
+    header->start_ticks = process.start_ticks;
+    header->pid = (uint32_t)process.pid;
+    header->rank = process.rank == CT_NULL ? -1 : (int32_t)process.rank;
+    header->t0_ns = process.t0_ns;
+    header->t0_real_ns = process.t0_real_ns;
+    snprintf(header->boot_id, sizeof(header->boot_id), "%s", process.boot_id);
+    snprintf(header->uuid, sizeof(header->uuid), "%s", process.uuid);
+    snprintf(header->db_path, sizeof(header->db_path), "%s",
+             process.db_path);
+}
+
+static bool begin(void)
+{
+    config_read(&config);
+    if (config.disable)
+        return false;
+    process_describe(&process, config.dir);
+    recorder.t0_ns = process.t0_ns;
+    recorder.process = process.random;
+    if (open_ring() != 0) {
+        log_line(LOG_RING, "not recording: no memory for the ring");
+        return false;
+    }
+    fill_header(recorder.ring.header);
+    policy_set(config.timing);
+    return true;
+}
+
+static void at_exit(void)
+{
+    if (init_has_begun())
+        writer_drain();
+}
+
+static void begin_once(void)
+{
+    _Atomic uint32_t *live = &never;
+    /* A program with more rights than its user takes no orders from the
+     * environment. */
+    if (!getauxval(AT_SECURE) && begin() && (live = make_live_word())) {
+        atomic_store_explicit(live, 1, memory_order_relaxed);
+        if (writer_start(&config, &process) != 0) {
+            log_line(LOG_THREAD, "not recording: no thread for the writer");
+            ring_close(&recorder.ring);
+            live = &never;
+        } else {
+            atexit(at_exit);
+        }
+    }
+    /* Release: who sees the word sees the recorder. */
+    atomic_store_explicit(&init_live, live ? live : &never,
+                          memory_order_release);
+}
+
+_Atomic uint32_t *init_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int saved = errno;
+    pthread_once(&once, begin_once);
+    errno = saved;
+    return atomic_load_explicit(&init_live, memory_order_acquire);
+}
+
+void init_stop(void)
+{
+    _Atomic uint32_t *live =
+        atomic_load_explicit(&init_live, memory_order_acquire);
+    if (live)
+        atomic_store_explicit(live, 0, memory_order_relaxed);
+}
+
+/* After the program's own exit handlers, which may still call NCCL. */
+__attribute__((destructor)) static void end(void)
+{
+    if (!init_has_begun())
+        return;
+    init_stop();
+    writer_stop();
+}

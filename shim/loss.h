@@ -1,0 +1,42 @@
+/* What could not be recorded: one row of `loss` per cause and kind, replaced as
+ * it grows. */
+#ifndef SHIM_LOSS_H
+#define SHIM_LOSS_H
+
+#include "batch.h"
+
+#include <stdint.h>
+
+#define LOSSES(X)                                                              \
+    X(RING_OPS, "ring_full", "op")                                             \
+    X(RING_LAUNCHES, "ring_full", "launch")                                    \
+    X(RING_COMMS, "ring_full", "comm")                                         \
+    X(RING_LEAVES, "ring_full", "end of call")                                 \
+    X(WRITE_OPS, "write_error", "op")                                          \
+    X(SIZE_OPS, "size_limit", "op")                                            \
+    X(EVENT_PAIRS, "event_pool", "timing")
+
+enum loss {
+#define X(id_, cause_, what_) LOSS_##id_,
+    LOSSES(X)
+#undef X
+        LOSS_COUNT
+};
+
+struct losses {
+    struct {
+        uint64_t n;
+        uint64_t told;
+        int64_t first_ns;
+        int64_t last_ns;
+    } of[LOSS_COUNT];
+};
+
+/* n more since the last look, at some moment between since_ns and now_ns. */
+void losses_add(struct losses *losses, enum loss loss, uint64_t n,
+                int64_t since_ns, int64_t now_ns);
+
+/* Adds rows for what has grown. */
+void losses_tell(struct losses *losses, struct batch *batch);
+
+#endif

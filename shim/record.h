@@ -1,0 +1,90 @@
+/*
+ * One slot of the ring per call. record_enter() and record_leave() stand
+ * around the real call in every wrapper; what they do on the way is all that a
+ * traced program pays: no lock, no allocation, no system call. Exceptions: a
+ * communicator's first use, a thread's first bracket, and two event records
+ * where the policy wants GPU times.
+ */
+#ifndef SHIM_RECORD_H
+#define SHIM_RECORD_H
+
+#include "clock.h"
+#include "comm.h"
+#include "commtrace/ops.h"
+#include "init.h"
+#include "real.h"
+#include "ring.h"
+
+struct recorder {
+    struct ring ring;
+    int64_t t0_ns;
+    uint64_t process; /* random, for names that are local to it */
+    _Atomic uint64_t groups;
+};
+
+extern struct recorder recorder; /* valid while init_recording() */
+
+struct call {
+    enum ct_op op;
+    enum ct_op_class class;
+    int type;
+    int redop;
+    int peer;
+    size_t count;
+    const void *send;
+    const void *recv;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    const void *site;
+    /* Between enter and leave. */
+    struct ct_slot *slot; /* NULL: not recorded */
+    uint64_t position;
+    int32_t events;
+};
+
+void record_enter(struct call *call);
+void record_leave(struct call *call, ncclResult_t result);
+
+static inline int64_t record_now(void)
+{
+    return clock_ns() - recorder.t0_ns;
+}
+
+/* Enters a hook. True: the program's own call in a process that records.
+ * hook_leave() follows in either case. */
+static inline bool hook_enter(const void *site)
+{
+    return thread_state.depth++ == 0 && !real_is_nccl(site) &&
+           init_recording();
+}
+
+/* The same for calls that say nothing worth beginning for. */
+static inline bool hook_enter_quietly(const void *site)
+{
+    return thread_state.depth++ == 0 && !real_is_nccl(site);
+}
+
+static inline void hook_leave(void)
+{
+    thread_state.depth--;
+}
+
+/* Slots of other kinds than op. A NULL slot is one that found no room: it was
+ * counted, and leaving it does nothing. */
+struct ct_slot *record_open(enum ct_slot_kind kind, uint32_t comm,
+                            uint64_t *position);
+void record_close(struct ct_slot *slot, uint64_t position, int64_t leave_ns,
+                  int32_t result, int32_t events);
+
+/* A slot for what is over: it is open and left in one go. */
+void record_comm(const struct row_comm *row, uint32_t origin);
+
+/* What happens to a communicator, around the real call. */
+struct event {
+    struct ct_slot *slot;
+    uint64_t position;
+};
+void event_enter(struct event *event, uint32_t comm, enum ct_comm_event what);
+void event_leave(struct event *event, ncclResult_t result);
+
+#endif

@@ -1,0 +1,38 @@
+/* The trace database of this process: schema, rows, transactions. */
+#ifndef SHIM_STORE_H
+#define SHIM_STORE_H
+
+#include "rows.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+struct store {
+    struct sqlite3 *db;
+    struct sqlite3_stmt *put[ROW_COUNT];
+    struct sqlite3_stmt *begin, *commit, *rollback, *pages;
+    int64_t page_bytes;
+    int columns[ROW_COUNT];
+};
+
+/* Creates the file with tables, views and look-up rows. 0 or -1. */
+int store_open(struct store *store, const char *path, bool network);
+void store_close(struct store *store);
+
+/* Writes rows in one transaction: all or none. A row whose key (or rowid) is
+ * there replaces it. 0 or -1. */
+int store_write(struct store *store, const struct row *rows, size_t n);
+
+/* Bytes of the database with what is still in its log. */
+int64_t store_bytes(struct store *store);
+
+/* Into the database file with everything. */
+void store_checkpoint(struct store *store);
+
+const char *store_error(const struct store *store);
+
+#endif

@@ -1,0 +1,52 @@
+#include "thread.h"
+
+#include "group.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+_Thread_local struct thread thread_state;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t once;
+    pthread_key_t key;
+    struct group *unused;
+} blocks = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static void give_back(void *block)
+{
+    struct group *group = block;
+    thread_state.group = NULL;
+    pthread_mutex_lock(&blocks.lock);
+    group->next = blocks.unused;
+    blocks.unused = group;
+    pthread_mutex_unlock(&blocks.lock);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&blocks.key, give_back);
+}
+
+static struct group *obtain(void)
+{
+    pthread_once(&blocks.once, make_key);
+    pthread_mutex_lock(&blocks.lock);
+    struct group *group = blocks.unused;
+    if (group)
+        blocks.unused = group->next;
+    pthread_mutex_unlock(&blocks.lock);
+    if (!group)
+        group = calloc(1, sizeof(*group));
+    if (group)
+        pthread_setspecific(blocks.key, group);
+    return group;
+}
+
+struct group *thread_group(void)
+{
+    if (!thread_state.group)
+        thread_state.group = obtain();
+    return thread_state.group;
+}

@@ -1,0 +1,26 @@
+/*
+ * What a thread carries between calls. The part in thread-local storage is
+ * small and of the initial-exec model: no allocation at first use, and room in
+ * the static block is scarce. The rest is a block of its own.
+ */
+#ifndef SHIM_THREAD_H
+#define SHIM_THREAD_H
+
+struct comm;
+struct group;
+
+struct thread {
+    int depth;           /* hooks entered and not left */
+    int brackets;        /* ncclGroupStart not yet ended */
+    struct comm *comm;   /* the last one used: a cache, checked at each use */
+    struct group *group; /* of the open bracket; obtained once */
+};
+
+extern _Thread_local struct thread thread_state
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The calling thread's group block; NULL without memory. It goes back to a
+ * list for the next thread when this one ends. */
+struct group *thread_group(void);
+
+#endif

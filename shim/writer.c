@@ -1,0 +1,264 @@
+#include "writer.h"
+
+#include "clock.h"
+#include "gputime.h"
+#include "init.h"
+#include "log.h"
+#include "record.h"
+#include "rescue.h"
+#include "trace.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+enum { STACK_BYTES = 512 * 1024 };
+enum { SLEEP_MIN_MS = 1, SLEEP_MAX_MS = 20, RETRY_MS = 1000 };
+enum { NETWORK_FLUSH_MS = 10000 };
+#define NS_PER_MS INT64_C(1000000)
+
+enum request { RUN, DRAIN, STOP };
+
+static struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    enum request wanted, done;
+    const struct config *config;
+    const struct process *process;
+} writer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int writer_make_folder(const char *path)
+{
+    char part[2048];
+    struct stat st;
+    snprintf(part, sizeof(part), "%s", path);
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = 0;
+        mkdir(part, 0777);
+        *p = '/';
+    }
+    if (mkdir(part, 0777) == 0)
+        return 0;
+    int why = errno;
+    if (stat(part, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    errno = why;
+    return -1;
+}
+
+static bool is_network(const char *folder)
+{
+    static const unsigned long magics[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+        0x65735546, /* FUSE */
+        0x00c36400, /* Ceph */
+        0x5346414f, /* AFS */
+        0x73757245, /* Coda */
+        0x01021997, /* 9P */
+        0xaad7aaea, /* PanFS */
+        0x20030528, /* OrangeFS */
+        0x7461636f, /* OCFS2 */
+        0x01161970, /* GFS2 */
+    };
+    struct statfs fs;
+    if (statfs(folder, &fs) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof(magics) / sizeof(*magics); i++)
+        if ((unsigned long)fs.f_type == magics[i])
+            return true;
+    return false;
+}
+
+static struct timespec after_ms(int64_t ms)
+{
+    int64_t at = clock_ns() + ms * NS_PER_MS;
+    return (struct timespec){.tv_sec = at / 1000000000,
+                             .tv_nsec = at % 1000000000};
+}
+
+/* Until somebody asks for something, or the time is up. */
+static enum request wait_ms(enum request known, int64_t ms)
+{
+    struct timespec until = after_ms(ms);
+    pthread_mutex_lock(&writer.lock);
+    while (writer.wanted == known &&
+           pthread_cond_timedwait(&writer.changed, &writer.lock, &until) == 0)
+        ;
+    enum request wanted = writer.wanted;
+    pthread_mutex_unlock(&writer.lock);
+    return wanted;
+}
+
+static void report_done(enum request request)
+{
+    pthread_mutex_lock(&writer.lock);
+    writer.done = request;
+    pthread_cond_broadcast(&writer.changed);
+    pthread_mutex_unlock(&writer.lock);
+}
+
+static uint64_t waiting_slots(const struct trace *trace)
+{
+    return atomic_load_explicit(&trace->ring->header->head,
+                                memory_order_relaxed) -
+           trace->gather.next;
+}
+
+/* Before the driver is torn down: the GPU gets a moment to finish. */
+static void drain(struct trace *trace)
+{
+    int64_t until = clock_ns() + 1000 * NS_PER_MS;
+    trace_flush(trace, true);
+    while (trace_waits(trace) && clock_ns() < until) {
+        wait_ms(DRAIN, SLEEP_MIN_MS);
+        trace_flush(trace, true);
+    }
+    gpu_end();
+}
+
+struct pace {
+    int64_t flush_ns;    /* between flushes of everything */
+    uint64_t early;      /* slots that are worth a transaction before */
+    int64_t flushed_ns;
+    int64_t sleep_ms;
+    int64_t retry_ns;
+};
+
+/* One look at the ring. Finished calls are stored in portions, calls in
+ * progress only when it is time, or when the ring fills up. */
+static void look(struct trace *trace, struct pace *pace)
+{
+    uint64_t n = waiting_slots(trace), nslots = trace->ring->mask + 1;
+    int64_t at = clock_ns();
+    if (trace->failing && at < pace->retry_ns)
+        return;
+    bool due = at - pace->flushed_ns >= pace->flush_ns;
+    if (!due && n < pace->early && n < nslots / 2 && !gpu_scarce())
+        return;
+    bool force = due || n >= nslots / 2;
+    if (due)
+        pace->flushed_ns = at;
+    if (trace_flush(trace, force) != 0)
+        pace->retry_ns = clock_ns() + RETRY_MS * NS_PER_MS;
+    /* Soon again where much comes in, rarely where nothing does. */
+    pace->sleep_ms =
+        n > nslots / 16 ? SLEEP_MIN_MS : pace->sleep_ms + SLEEP_MIN_MS;
+    if (pace->sleep_ms > SLEEP_MAX_MS)
+        pace->sleep_ms = SLEEP_MAX_MS;
+}
+
+static void run(struct trace *trace, bool network)
+{
+    int64_t flush_ms = writer.config->flush_ms;
+    if (network && flush_ms < NETWORK_FLUSH_MS)
+        flush_ms = NETWORK_FLUSH_MS;
+    struct pace pace = {
+        .flush_ns = flush_ms * NS_PER_MS,
+        .early = network ? UINT64_MAX : (trace->ring->mask + 1) / 8,
+        .sleep_ms = SLEEP_MIN_MS,
+    };
+    enum request request = RUN;
+    while (request != STOP) {
+        look(trace, &pace);
+        enum request wanted = wait_ms(request, pace.sleep_ms);
+        if (wanted != request && wanted == DRAIN) {
+            drain(trace);
+            report_done(DRAIN);
+        }
+        request = wanted;
+    }
+    trace_close(trace);
+}
+
+static void *work(void *unused)
+{
+    static struct trace trace;
+    (void)unused;
+    bool network = false;
+    if (writer_make_folder(writer.process->dir) != 0) {
+        log_line(LOG_TRACE, "cannot make %s: %s; not recording",
+                 writer.process->dir, strerror(errno));
+        init_stop();
+        ring_remove(&recorder.ring);
+    } else if (network = is_network(writer.process->dir),
+               trace_open(&trace, &recorder.ring, writer.config,
+                          writer.process, network) != 0) {
+        init_stop();
+        ring_remove(&recorder.ring);
+    } else {
+        rescue_rings(recorder.ring.path);
+        run(&trace, network);
+    }
+    report_done(STOP);
+    return NULL;
+}
+
+static int start_thread(void)
+{
+    pthread_attr_t attr;
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&writer.changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    /* The program's signals are not ours to handle. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&writer.thread, &attr, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return failed ? -1 : 0;
+}
+
+int writer_start(const struct config *config, const struct process *process)
+{
+    writer.config = config;
+    writer.process = process;
+    if (start_thread() != 0)
+        return -1;
+    pthread_setname_np(writer.thread, "commtrace");
+    return 0;
+}
+
+/* True when it was done within the time. */
+static bool ask(enum request request, int64_t ms)
+{
+    struct timespec until = after_ms(ms);
+    pthread_mutex_lock(&writer.lock);
+    writer.wanted = request;
+    pthread_cond_broadcast(&writer.changed);
+    while (writer.done < request &&
+           pthread_cond_timedwait(&writer.changed, &writer.lock, &until) == 0)
+        ;
+    bool done = writer.done >= request;
+    pthread_mutex_unlock(&writer.lock);
+    return done;
+}
+
+void writer_drain(void)
+{
+    ask(DRAIN, 3000);
+}
+
+void writer_stop(void)
+{
+    if (ask(STOP, 10000))
+        pthread_join(writer.thread, NULL);
+}
