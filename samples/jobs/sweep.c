@@ -81,22 +81,19 @@ static double sendrecv_factor(int n)
     return 1;
 }
 
-/* Brings the ranks level: a ring of sends keeps the lead that one rank has. */
+/* Before the clock starts: a rank that comes late makes all wait here. */
 static void align(struct sweep *s)
 {
-    check_nccl(ncclAllReduce(s->send, s->recv, 1, ncclFloat32, ncclSum,
-                             s->comm, s->stream),
-               "ncclAllReduce");
+    all_reduce(s, sizeof(float));
 }
 
-/* us per op, from events on the stream around all iterations. */
-static double time_op(struct sweep *s, op_fn *op, size_t bytes)
+/* us per op on this rank, from events around all iterations. */
+static double time_here(struct sweep *s, op_fn *op, size_t bytes)
 {
     float ms;
 
     for (int i = 0; i < s->options.warmup; i++)
         op(s, bytes);
-    check_cuda(cudaStreamSynchronize(s->stream), "cudaStreamSynchronize");
     align(s);
     check_cuda(cudaEventRecord(s->start, s->stream), "cudaEventRecord");
     for (int i = 0; i < s->options.iters; i++)
@@ -108,6 +105,22 @@ static double time_op(struct sweep *s, op_fn *op, size_t bytes)
     return (double)ms * 1e3 / s->options.iters;
 }
 
+/* The mean over the ranks: one that starts late sees its peers waiting. */
+static double mean_over_ranks(struct sweep *s, double us)
+{
+    float value = (float)us;
+
+    check_cuda(cudaMemcpy(s->send, &value, sizeof(value),
+                          cudaMemcpyHostToDevice),
+               "cudaMemcpy");
+    all_reduce(s, sizeof(value));
+    check_cuda(cudaStreamSynchronize(s->stream), "cudaStreamSynchronize");
+    check_cuda(cudaMemcpy(&value, s->recv, sizeof(value),
+                          cudaMemcpyDeviceToHost),
+               "cudaMemcpy");
+    return (double)value / s->n;
+}
+
 static void print_row(const struct sweep *s, const char *name, size_t bytes,
                       double us, double factor)
 {
@@ -117,7 +130,6 @@ static void print_row(const struct sweep *s, const char *name, size_t bytes,
            bytes / sizeof(float), "float", name, s->n,
            s->place == PACKED ? "packed" : "spread", us, algbw,
            algbw * factor);
-    fflush(stdout);
 }
 
 static void sweep_op(struct sweep *s, const char *name, op_fn *op,
@@ -126,7 +138,7 @@ static void sweep_op(struct sweep *s, const char *name, op_fn *op,
     const struct options *o = &s->options;
 
     for (size_t bytes = o->min; bytes <= o->max; bytes *= o->factor) {
-        double us = time_op(s, op, bytes);
+        double us = mean_over_ranks(s, time_here(s, op, bytes));
 
         if (s->rank == 0)
             print_row(s, name, bytes, us, factor);
@@ -157,6 +169,7 @@ static void sweep_subset(struct sweep *s, ncclComm_t world)
         sweep_op(s, "sendrecv", sendrecv, sendrecv_factor(s->n));
     check_nccl(ncclCommFinalize(s->comm), "ncclCommFinalize");
     check_nccl(ncclCommDestroy(s->comm), "ncclCommDestroy");
+    fflush(stdout);
 }
 
 static void sweep_all(struct sweep *s, ncclComm_t world)
