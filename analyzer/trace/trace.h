@@ -76,7 +76,9 @@ struct ct_launch_row {
     int nops;     /* as recorded; first_op.. may be fewer after losses */
     int first_op; /* index of the first of its ops in ops; CT_NONE */
     uint32_t flags;
-    int32_t instance;
+    int32_t instance;    /* of its largest op */
+    uint64_t coll_bytes; /* sums of S over its collectives and its recvs: */
+    uint64_t recv_bytes; /* each op answers for its share of the interval */
 };
 
 struct ct_comm_row { /* a communicator as one process holds it */
@@ -111,8 +113,10 @@ struct ct_loss_row {
 enum ct_step_kind { CT_STEP_STEADY, CT_STEP_WARM_UP, CT_STEP_OTHER };
 
 struct ct_step_row {
-    int64_t start_ns, end_ns; /* of the GPU where timed, else of the host */
-    int first_op, last_op;    /* inclusive */
+    /* From the end of the step before (the first: from its first op) to the end
+     * of its last op; on the GPU where timed, else on the host. */
+    int64_t start_ns, end_ns;
+    int first_op, last_op; /* inclusive */
     enum ct_step_kind kind;
 };
 
@@ -125,12 +129,15 @@ struct ct_process {
     int world_size; /* CT_NONE: unknown */
     int local_rank, restart, pid;
     int64_t t0_ns, t0_real_ns;
-    int64_t end_ns;   /* CT_NO_TIME: the trace was not closed */
-    bool dead;        /* not closed and its process is gone */
-    int recovered;    /* ops that came from the ring */
-    int64_t lost;     /* sum of losses of ops */
-    int job;          /* index in ct_trace.jobs */
-    int node, domain; /* numbers in the job */
+    int64_t end_ns;    /* CT_NO_TIME: the trace was not closed */
+    bool dead;         /* not closed and its process is gone, or on another
+                          machine and not known to live */
+    bool ring_missing; /* not closed, and its ring cannot be read: the last
+                          ops, at most COMMTRACE_FLUSH_MS of them, are lost */
+    int recovered;     /* ops that came from the ring */
+    int64_t lost;      /* sum of losses of ops */
+    int job;           /* index in ct_trace.jobs */
+    int node, domain;  /* numbers in the job */
 
     int ncomms, ndevices, ngpu_links, nlosses, nclasses, nlaunches, nops;
     int nsteps;
@@ -159,22 +166,26 @@ struct ct_comm { /* a communicator, over all ranks */
     const char *evidence; /* how link is known: topology, host, ... */
 };
 
-/* One communication over all its ranks. */
+/* One communication over all its ranks: a collective, or a send with its recv
+ * (base SEND). Ops of one group launch are instances of their own; they share
+ * its interval by their bytes, and say so. */
 struct ct_instance {
-    int comm;            /* index in ct_job.comms */
-    enum ct_op base;     /* of a group: its largest op */
-    uint32_t ordinal;    /* of a group: nth launch on the communicator */
-    uint64_t bytes;      /* S; of a group: max over ranks of (out, in) sums */
+    int comm; /* index in ct_job.comms */
+    enum ct_op base;
+    uint32_t ordinal;
+    uint64_t bytes;      /* S */
     int64_t transfer_ns; /* CT_NO_TIME: unknown */
     int64_t wait_sum_ns; /* over the ranks that were timed */
     int64_t wait_max_ns;
     int usage;       /* index in ct_job.usages */
-    uint16_t ranks;  /* records found */
-    uint16_t timed;  /* of them with a GPU time (or host time, see source) */
+    uint32_t ranks;  /* records found */
+    uint32_t timed;  /* of them with a GPU time */
     bool grouped;    /* several ops in one launch: one sample, no alpha-beta */
     bool bound;      /* transfer is an upper bound: a rank is missing */
     bool overlapped; /* p2p whose receiver came late: transfer hidden, a lower
                         bound at best */
+    bool estimated;  /* p2p without a common clock: transfer is the lower
+                        quartile of the usage's recvs, not measured here */
     bool mismatch;   /* ranks disagree on kind, type or size */
     int src, dst;    /* p2p: ranks in comm; CT_NONE */
 };
@@ -243,6 +254,10 @@ void ct_trace_free(struct ct_trace *trace);
 
 /* The two processes read one clock: same boot of the same node. */
 bool ct_same_clock(const struct ct_process *a, const struct ct_process *b);
+
+/* How long op of process waited for a later rank; 0 where nothing is known. A
+ * send never waits by this measure: the wait is its receiver's. */
+int64_t ct_op_wait_ns(const struct ct_trace *trace, int process, int op);
 
 /* Link class between two ranks of a communicator and how it is known. */
 enum ct_link ct_pair_link(const struct ct_trace *trace,

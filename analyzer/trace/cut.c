@@ -1,0 +1,259 @@
+/* Steps from the anchors of each process, and what all processes agree on. */
+#include <stdlib.h>
+
+#include "trace/arena.h"
+#include "trace/parallel.h"
+#include "trace/stages.h"
+#include "trace/steps.h"
+
+/* Processes that must agree on the number of steps for the job to have any;
+ * the rest (helpers, ranks that died early) then has none. */
+#define AGREEING_SHARE 0.8
+
+struct cutting {
+    struct ct_trace *trace;
+    struct ct_job *job;
+    int expected; /* steps to look for; 0: any */
+};
+
+static struct ct_step_row *add_step(struct ct_process *p, int *capacity,
+                                    int first, int last, enum ct_step_kind kind)
+{
+    p->steps = ct_grow(p->steps, capacity, p->nsteps, sizeof(*p->steps));
+    p->steps[p->nsteps] =
+        (struct ct_step_row){.first_op = first, .last_op = last, .kind = kind};
+    return &p->steps[p->nsteps++];
+}
+
+/* The calls first..last end with an anchor. They are a step if they are what a
+ * step usually is. Something before a usual step (initialisation, evaluation,
+ * a checkpoint) is not part of it. */
+static void cut_segment(const struct ct_stream *s,
+                        const struct ct_anchor *anchor, int *capacity,
+                        int first, int last)
+{
+    struct ct_process *p = s->process;
+    int start = last + 1 - anchor->length;
+    bool usual = start >= first &&
+                 s->hashes[last + 1] - s->hashes[start] == anchor->usual;
+    enum ct_step_kind kind = p->nsteps ? CT_STEP_OTHER : CT_STEP_WARM_UP;
+
+    if (!usual) {
+        /* Before the first steady step: short ones are set-up, of long ones
+         * only the end can be the first step. */
+        if (kind == CT_STEP_WARM_UP && 2 * (last + 1 - first) < anchor->length)
+            return;
+        if (kind == CT_STEP_WARM_UP && start - first > anchor->length)
+            first = start;
+        add_step(p, capacity, first, last, kind);
+        return;
+    }
+    if (start > first && p->nsteps)
+        add_step(p, capacity, first, start - 1, CT_STEP_OTHER);
+    add_step(p, capacity, start, last, CT_STEP_STEADY);
+}
+
+/* One clock for all steps of a process: the GPU's if it has all anchors. */
+static bool timed_on_gpu(const struct ct_stream *s, const int *at, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (s->process->ops[at[i]].start_ns == CT_NO_TIME ||
+            s->process->ops[at[i]].gpu_ns == CT_NO_TIME)
+            return false;
+    return true;
+}
+
+static void time_steps(const struct ct_stream *s)
+{
+    struct ct_process *p = s->process;
+    int i;
+
+    for (i = 0; i < p->nsteps; i++) {
+        struct ct_step_row *step = &p->steps[i];
+
+        step->start_ns = i && step[-1].last_op + 1 == step->first_op
+                             ? step[-1].end_ns
+                             : ct_stream_begin(s, step->first_op);
+        step->end_ns = ct_stream_end(s, step->last_op);
+    }
+}
+
+static void assign_ops(struct ct_process *p)
+{
+    int i, o;
+
+    for (i = 0; i < p->nsteps; i++)
+        for (o = p->steps[i].first_op; o <= p->steps[i].last_op; o++)
+            p->ops[o].step = i;
+}
+
+static void cut_process(void *context, int i)
+{
+    struct cutting *cutting = context;
+    struct ct_process *p =
+        &cutting->trace->processes[cutting->job->processes[i]];
+    struct ct_stream stream;
+    struct ct_anchor anchor;
+    int k, first = 0, capacity = 0;
+
+    ct_stream_init(&stream, p);
+    /* Untimed processes have no start anywhere; mixed ones are asked again. */
+    stream.on_gpu = true;
+    if (ct_stream_anchor(&stream, cutting->expected, &anchor)) {
+        const struct ct_token *token = &stream.tokens[anchor.token];
+        const int *at = stream.positions + token->first;
+
+        stream.on_gpu = timed_on_gpu(&stream, at, token->n);
+        for (k = 0; k < token->n; k++) {
+            cut_segment(&stream, &anchor, &capacity, first, at[k]);
+            first = at[k] + 1;
+        }
+        time_steps(&stream);
+        assign_ops(p);
+    }
+    ct_stream_release(&stream);
+}
+
+static void forget_steps(struct ct_process *p)
+{
+    int o;
+
+    for (o = 0; o < p->nops; o++)
+        p->ops[o].step = CT_NONE;
+    free(p->steps);
+    p->steps = NULL;
+    p->nsteps = 0;
+}
+
+static int steady_steps(const struct ct_process *p)
+{
+    int i, n = 0;
+
+    for (i = 0; i < p->nsteps; i++)
+        n += p->steps[i].kind == CT_STEP_STEADY;
+    return n;
+}
+
+static int by_int(const void *left, const void *right)
+{
+    int a = *(const int *)left, b = *(const int *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* The number of steps that most processes with calls have, 0 among them. */
+static int most_common(const struct cutting *c, int *active_p)
+{
+    int n = c->job->nprocesses, i, k = 0, run = 0, best = 0, value = 0;
+    int *counts = ct_alloc((size_t)n, sizeof(*counts));
+
+    for (i = 0; i < n; i++) {
+        const struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+
+        if (p->nops)
+            counts[k++] = steady_steps(p);
+    }
+    qsort(counts, (size_t)k, sizeof(*counts), by_int);
+    for (i = 0; i < k; i++) {
+        run = i && counts[i] == counts[i - 1] ? run + 1 : 1;
+        if (run >= best) {
+            best = run;
+            value = counts[i];
+        }
+    }
+    *active_p = k;
+    free(counts);
+    return value;
+}
+
+static bool about(int steps, int expected)
+{
+    return steps >= expected - 1 && steps <= expected + 1 && steps > 0;
+}
+
+/* Processes that found another period look for the common one. */
+static void search_again(struct cutting *c, int expected)
+{
+    int i;
+
+    c->expected = expected;
+    for (i = 0; i < c->job->nprocesses; i++) {
+        struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+
+        if (p->nops && !about(steady_steps(p), expected)) {
+            forget_steps(p);
+            cut_process(c, i);
+        }
+    }
+}
+
+static void agree(struct cutting *c)
+{
+    int active, agreeing = 0, i, fewest = INT32_MAX;
+    int expected = most_common(c, &active);
+
+    if (expected)
+        search_again(c, expected);
+    for (i = 0; i < c->job->nprocesses; i++) {
+        struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+        int n = steady_steps(p);
+
+        if (expected && about(n, expected)) {
+            agreeing++;
+            fewest = n < fewest ? n : fewest;
+        } else {
+            forget_steps(p);
+        }
+    }
+    if (agreeing && agreeing >= AGREEING_SHARE * active) {
+        c->job->nsteps = fewest;
+        return;
+    }
+    for (i = 0; i < c->job->nprocesses; i++)
+        forget_steps(&c->trace->processes[c->job->processes[i]]);
+}
+
+static int by_duration(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static int64_t median_duration(const struct ct_trace *trace,
+                               const struct ct_job *job)
+{
+    int64_t *durations = NULL, middle = CT_NO_TIME;
+    int i, k, n = 0, capacity = 0;
+
+    for (i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &trace->processes[job->processes[i]];
+
+        for (k = 0; k < p->nsteps; k++) {
+            if (p->steps[k].kind != CT_STEP_STEADY)
+                continue;
+            durations = ct_grow(durations, &capacity, n, sizeof(*durations));
+            durations[n++] = p->steps[k].end_ns - p->steps[k].start_ns;
+        }
+    }
+    if (n) {
+        qsort(durations, (size_t)n, sizeof(*durations), by_duration);
+        middle = durations[n / 2];
+    }
+    free(durations);
+    return middle;
+}
+
+void ct_trace_steps(struct ct_trace *trace, struct ct_job *job)
+{
+    struct cutting cutting = {.trace = trace, .job = job};
+    int i;
+
+    ct_parallel_for(job->nprocesses, cut_process, &cutting);
+    agree(&cutting);
+    job->step_ns = median_duration(trace, job);
+    for (i = 0; i < job->nprocesses; i++)
+        ct_arena_adopt(trace->arena, trace->processes[job->processes[i]].steps);
+}

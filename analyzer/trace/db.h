@@ -1,0 +1,42 @@
+/*
+ * A trace's SQLite file, open for reading. Nothing beside the file is made or
+ * changed, whatever state its writer left it in:
+ *   no write-ahead log            read as it is (immutable)
+ *   log, and the writer lives     SQLite's own protocol, through the shared
+ *                                 index that the writer holds
+ *   log of a dead writer          SQLite reads the log with an index of its
+ *                                 own in memory
+ *   log without index, or a       a temporary copy is opened, so that the
+ *   rollback journal              original stays as evidence
+ */
+#ifndef COMMTRACE_DB_H
+#define COMMTRACE_DB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+struct ct_db {
+    struct sqlite3 *handle;
+    bool live; /* another process holds the file open for writing */
+};
+
+/* Once per process, before anything else uses SQLite: no shared statistics,
+ * which would be a lock between loading threads. */
+void ct_db_setup(void);
+
+/* Returns 0, or -1 and writes why into reason. */
+int ct_db_open(struct ct_db *db, const char *path, char *reason,
+               size_t reason_size);
+void ct_db_close(struct ct_db *db);
+
+/* Why the last call failed, in words for a person. */
+void ct_db_reason(const struct ct_db *db, char *reason, size_t reason_size);
+
+/* The integer that a PRAGMA or one-value query answers; fallback: none. */
+long long ct_db_int(const struct ct_db *db, const char *sql,
+                    long long fallback);
+
+#endif

@@ -1,0 +1,31 @@
+#include "trace/trace.h"
+
+/* In nccl_ops.def NONE is a message size; trace.h's "no index" would hide the
+ * enumerator. */
+#undef CT_NONE
+
+const struct ct_op_info ct_op_infos[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, ...) \
+    [CT_OP_##id_] = {.name = (name_),                                 \
+                     .function = #fn_,                                \
+                     .base = CT_OP_##base_,                           \
+                     .cls = CT_##class_,                              \
+                     .size = CT_##size_,                              \
+                     .wire = CT_##wire_},
+#include "commtrace/nccl_ops.def"
+};
+
+double ct_wire_factor(enum ct_op op, int nranks)
+{
+    double n = nranks > 0 ? nranks : 1;
+
+    switch (ct_op_infos[op].wire) {
+    case CT_RING:
+        return (n - 1) / n;
+    case CT_TWO_RING:
+        return 2 * (n - 1) / n;
+    case CT_UNIT:
+        break;
+    }
+    return 1;
+}

@@ -1,0 +1,425 @@
+/* The tables that hold the calls: op_class, launch, op. */
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/load.h"
+
+static const char *const type_names[] = {
+#define TYPE(id_, value_, name_, bytes_) [value_] = (name_),
+#include "commtrace/nccl_types.def"
+};
+
+static const char *const redop_names[] = {
+#define REDOP(id_, value_, name_) [value_] = (name_),
+#include "commtrace/nccl_types.def"
+};
+
+static const struct {
+    int bit;
+    const char *name;
+} flag_names[] = {
+#define FLAG(id_, bit_, name_, meaning_) {(bit_), (name_)},
+#include "commtrace/flags.def"
+};
+
+#define LENGTH(array_) ((int)(sizeof(array_) / sizeof(*(array_))))
+
+static int type_named(const char *name)
+{
+    int i;
+
+    for (i = 0; i < LENGTH(type_names); i++)
+        if (!strcmp(type_names[i], name))
+            return i;
+    return CT_NONE;
+}
+
+static int redop_named(const char *name)
+{
+    int i;
+
+    for (i = 0; i < LENGTH(redop_names); i++)
+        if (!strcmp(redop_names[i], name))
+            return i;
+    return CT_NONE;
+}
+
+static int kind_named(const char *function)
+{
+    int i;
+
+    for (i = 0; i < CT_OP_COUNT; i++)
+        if (!strcmp(ct_op_infos[i].function, function))
+            return i;
+    return CT_NONE;
+}
+
+static void clear(struct ct_codes *codes)
+{
+    memset(codes->value, 0xff, sizeof(codes->value)); /* all CT_NONE */
+}
+
+static int code_of(const struct ct_codes *codes, int64_t id)
+{
+    return id >= 0 && id < CT_MAX_CODES ? codes->value[id] : CT_NONE;
+}
+
+/* A kind that this version does not know counts as its base, if that is
+ * known. */
+static void load_kinds(struct ct_loader *loader)
+{
+    int64_t bases[CT_MAX_CODES];
+    struct ct_rows rows;
+    int i;
+
+    clear(&loader->kinds);
+    memset(bases, 0xff, sizeof(bases));
+    ct_rows_open(&rows, loader, "op_kind",
+                 "SELECT id, function, base FROM op_kind");
+    while (ct_rows_next(&rows)) {
+        int64_t id = ct_rows_int(&rows, 0, "id", 0, CT_MAX_CODES - 1);
+        const char *function = ct_rows_text(&rows, 1);
+
+        loader->kinds.value[id] = kind_named(function ? function : "");
+        bases[id] = ct_rows_opt(&rows, 2, "base", 0, CT_MAX_CODES - 1, id);
+    }
+    for (i = 0; i < CT_MAX_CODES; i++)
+        if (loader->kinds.value[i] == CT_NONE)
+            loader->kinds.value[i] = code_of(&loader->kinds, bases[i]);
+}
+
+static void load_types(struct ct_loader *loader)
+{
+    struct ct_rows rows;
+
+    clear(&loader->types);
+    ct_rows_open(&rows, loader, "data_type",
+                 "SELECT id, name, bytes FROM data_type");
+    while (ct_rows_next(&rows)) {
+        int64_t id = ct_rows_int(&rows, 0, "id", 0, CT_MAX_CODES - 1);
+        const char *name = ct_rows_text(&rows, 1);
+
+        loader->types.value[id] = type_named(name ? name : "");
+        loader->type_bytes[id] =
+            (uint64_t)ct_rows_int(&rows, 2, "bytes", 0, 1024);
+    }
+}
+
+static void load_redops(struct ct_loader *loader)
+{
+    struct ct_rows rows;
+
+    clear(&loader->redops);
+    ct_rows_open(&rows, loader, "red_op", "SELECT id, name FROM red_op");
+    while (ct_rows_next(&rows)) {
+        int64_t id = ct_rows_int(&rows, 0, "id", 0, CT_MAX_CODES - 1);
+        const char *name = ct_rows_text(&rows, 1);
+
+        loader->redops.value[id] = redop_named(name ? name : "");
+    }
+}
+
+static int flag_named(const char *name)
+{
+    int i;
+
+    for (i = 0; i < LENGTH(flag_names); i++)
+        if (!strcmp(flag_names[i].name, name))
+            return flag_names[i].bit;
+    return CT_NONE;
+}
+
+/* flags.value[b] is our bit for the file's bit number b. */
+static void load_flag_names(struct ct_loader *loader)
+{
+    struct ct_rows rows;
+
+    clear(&loader->flags);
+    loader->flags_as_ours = true;
+    ct_rows_open(&rows, loader, "flag", "SELECT bit, name FROM flag");
+    while (ct_rows_next(&rows)) {
+        int64_t bit =
+            ct_rows_int(&rows, 0, "bit", 1, 1 << (CT_FLAG_RESULT_SHIFT - 1));
+        const char *name = ct_rows_text(&rows, 1);
+        int ours = flag_named(name ? name : ""), b;
+
+        for (b = 0; b < CT_FLAG_RESULT_SHIFT; b++)
+            if (bit == 1 << b)
+                loader->flags.value[b] = ours;
+        if (ours != bit)
+            loader->flags_as_ours = false;
+    }
+}
+
+uint32_t ct_load_flags(const struct ct_loader *loader, uint32_t flags)
+{
+    uint32_t ours = flags >> CT_FLAG_RESULT_SHIFT << CT_FLAG_RESULT_SHIFT;
+    int b;
+
+    if (loader->flags_as_ours)
+        return flags;
+    for (b = 0; b < CT_FLAG_RESULT_SHIFT; b++)
+        if (flags >> b & 1 && loader->flags.value[b] != CT_NONE)
+            ours |= (uint32_t)loader->flags.value[b];
+    return ours;
+}
+
+void ct_load_codes(struct ct_loader *loader)
+{
+    load_kinds(loader);
+    load_types(loader);
+    load_redops(loader);
+    load_flag_names(loader);
+}
+
+uint64_t ct_load_bytes(struct ct_loader *loader, enum ct_op kind, int comm,
+                       uint64_t count, uint64_t type_bytes)
+{
+    uint64_t shares = 1;
+
+    if (ct_op_infos[kind].size == CT_ALL_SHARES)
+        shares = (uint64_t)loader->process->comms[comm].nranks;
+    else if (ct_op_infos[kind].size != CT_ONE_SHARE)
+        return 0;
+    if (type_bytes && count > CT_MAX_BYTES / type_bytes / shares) {
+        ct_load_fail(loader, "op_class: message of %llu elements",
+                     (unsigned long long)count);
+        return 0;
+    }
+    return count * type_bytes * shares;
+}
+
+struct ct_op_class_row *ct_load_add_class(struct ct_loader *loader, int64_t id)
+{
+    struct ct_process *p = loader->process;
+    struct ct_op_class_row *row;
+
+    p->classes = ct_grow(p->classes, &loader->class_capacity, p->nclasses,
+                         sizeof(*p->classes));
+    row = &p->classes[p->nclasses++];
+    memset(row, 0, sizeof(*row));
+    ct_ids_add(&loader->class_ids, id);
+    return row;
+}
+
+static int comm_of(struct ct_rows *rows, int column)
+{
+    int64_t id = ct_rows_int(rows, column, "comm", 0, INT32_MAX);
+    int comm = ct_ids_find(&rows->loader->comm_ids, id);
+
+    if (comm == CT_NONE)
+        ct_rows_fail(rows, "comm %lld does not exist", (long long)id);
+    return comm;
+}
+
+static void read_class(struct ct_rows *rows, struct ct_op_class_row *row)
+{
+    struct ct_loader *loader = rows->loader;
+    int64_t kind = ct_rows_int(rows, 2, "kind", 0, CT_MAX_CODES - 1);
+    int64_t type =
+        ct_rows_opt(rows, 3, "type", CT_NONE, CT_MAX_CODES - 1, CT_NONE);
+    int64_t redop = ct_rows_opt(rows, 4, "redop", CT_NONE, INT32_MAX, CT_NONE);
+    int known = code_of(&loader->kinds, kind);
+    uint64_t type_bytes = type >= 0 ? loader->type_bytes[type] : 0;
+
+    row->comm = comm_of(rows, 1);
+    if (known == CT_NONE)
+        ct_rows_fail(rows, "kind %lld is not known", (long long)kind);
+    if (loader->failed)
+        return;
+    row->kind = (enum ct_op)known;
+    row->base = ct_op_infos[known].base;
+    row->type = code_of(&loader->types, type);
+    row->redop = code_of(&loader->redops, redop);
+    if (row->redop == CT_NONE)
+        row->redop = (int)redop; /* the program's own */
+    row->count = (uint64_t)ct_rows_opt(rows, 5, "count", 0, INT64_MAX, 0);
+    row->peer =
+        (int)ct_rows_opt(rows, 6, "peer", CT_NONE,
+                         loader->process->comms[row->comm].nranks - 1, CT_NONE);
+    row->stream =
+        (uint64_t)ct_rows_opt(rows, 7, "stream", INT64_MIN, INT64_MAX, 0);
+    row->site = (uint64_t)ct_rows_opt(rows, 8, "site", INT64_MIN, INT64_MAX, 0);
+    row->bytes =
+        ct_load_bytes(loader, row->kind, row->comm, row->count, type_bytes);
+    if ((ct_op_infos[known].cls == CT_SEND ||
+         ct_op_infos[known].cls == CT_RECV) &&
+        row->peer == CT_NONE)
+        ct_rows_fail(rows, "a %s without peer", ct_op_infos[known].name);
+}
+
+void ct_load_classes(struct ct_loader *loader)
+{
+    struct ct_rows rows;
+
+    ct_rows_open(&rows, loader, "op_class",
+                 "SELECT id, comm, kind, type, redop, count, peer, stream,"
+                 " site FROM op_class ORDER BY id");
+    while (ct_rows_next(&rows))
+        read_class(&rows, ct_load_add_class(loader, ct_rows_int(&rows, 0, "id",
+                                                                0, INT64_MAX)));
+}
+
+struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader)
+{
+    struct ct_process *p = loader->process;
+    struct ct_launch_row *row;
+
+    p->launches = ct_grow(p->launches, &loader->launch_capacity, p->nlaunches,
+                          sizeof(*p->launches));
+    row = &p->launches[p->nlaunches++];
+    *row = (struct ct_launch_row){.first_op = CT_NONE, .instance = CT_NONE};
+    return row;
+}
+
+void ct_load_launches(struct ct_loader *loader)
+{
+    struct ct_launch_row *row;
+    struct ct_rows rows;
+    int64_t offset;
+
+    ct_rows_open(&rows, loader, "launch",
+                 "SELECT grp, comm, stream, ops, enter_ns, host_ns,"
+                 " gpu_off_ns, gpu_ns, flags FROM launch ORDER BY id");
+    while (ct_rows_next(&rows)) {
+        row = ct_load_add_launch(loader);
+        row->grp = (uint64_t)ct_rows_opt(&rows, 0, "grp", 0, INT64_MAX, 0);
+        row->comm = comm_of(&rows, 1);
+        row->stream =
+            (uint64_t)ct_rows_opt(&rows, 2, "stream", INT64_MIN, INT64_MAX, 0);
+        row->nops = (int)ct_rows_opt(&rows, 3, "ops", 0, INT32_MAX, 0);
+        row->enter_ns =
+            ct_rows_int(&rows, 4, "enter_ns", -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+        row->host_ns =
+            ct_rows_opt(&rows, 5, "host_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
+        offset = ct_rows_opt(&rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS,
+                             CT_MAX_DURATION_NS, CT_NO_TIME);
+        row->start_ns = offset == CT_NO_TIME ? offset : row->enter_ns + offset;
+        row->gpu_ns =
+            ct_rows_opt(&rows, 7, "gpu_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
+        row->flags = ct_load_flags(
+            loader, (uint32_t)ct_rows_opt(&rows, 8, "flags", 0, UINT32_MAX, 0));
+    }
+}
+
+static bool is_launch(const struct ct_launch_row *launch, uint64_t grp,
+                      int comm, uint64_t stream)
+{
+    return launch->grp == grp && launch->comm == comm &&
+           launch->stream == stream;
+}
+
+static int find_launch(struct ct_loader *loader, uint64_t grp, int comm,
+                       uint64_t stream)
+{
+    struct ct_process *p = loader->process;
+    uint64_t key[3];
+
+    /* Launch i gets number i; a second launch with the same key would shift
+     * the numbers, so it gets a key that no op asks for. */
+    for (; loader->launch_known < p->nlaunches; loader->launch_known++) {
+        const struct ct_launch_row *launch = &p->launches[loader->launch_known];
+
+        key[0] = launch->grp;
+        key[1] = (uint64_t)launch->comm;
+        key[2] = launch->stream;
+        if (ct_intern_find(&loader->launch_keys, key, sizeof(key)) != CT_NONE)
+            ct_intern_add(&loader->launch_keys, &loader->launch_known,
+                          sizeof(loader->launch_known));
+        else
+            ct_intern_add(&loader->launch_keys, key, sizeof(key));
+    }
+    key[0] = grp;
+    key[1] = (uint64_t)comm;
+    key[2] = stream;
+    return ct_intern_find(&loader->launch_keys, key, sizeof(key));
+}
+
+int ct_load_launch_of(struct ct_loader *loader, uint64_t grp, int comm,
+                      uint64_t stream)
+{
+    struct ct_process *p = loader->process;
+    int i, end = loader->launch_guess + 8;
+
+    /* Groups follow each other as their launches do: mostly the launch of the
+     * op before or one soon after. */
+    for (i = loader->launch_guess; i < end && i < p->nlaunches; i++)
+        if (is_launch(&p->launches[i], grp, comm, stream))
+            return loader->launch_guess = i;
+    i = find_launch(loader, grp, comm, stream);
+    if (i != CT_NONE)
+        loader->launch_guess = i;
+    return i;
+}
+
+struct ct_op_row *ct_load_add_op(struct ct_loader *loader)
+{
+    struct ct_process *p = loader->process;
+    struct ct_op_row *op;
+
+    p->ops = ct_grow(p->ops, &loader->op_capacity, p->nops, sizeof(*p->ops));
+    op = &p->ops[p->nops++];
+    op->launch = op->instance = op->step = CT_NONE;
+    return op;
+}
+
+static void enter_launch(struct ct_loader *loader, struct ct_op_row *op,
+                         uint64_t grp)
+{
+    const struct ct_op_class_row *class = &loader->process->classes[op->cls];
+    struct ct_launch_row *launch;
+
+    op->launch = ct_load_launch_of(loader, grp, class->comm, class->stream);
+    if (op->launch == CT_NONE)
+        return;
+    launch = &loader->process->launches[op->launch];
+    if (launch->first_op == CT_NONE)
+        launch->first_op = loader->process->nops - 1;
+    if (op->gpu_ns == CT_NO_TIME) {
+        op->start_ns = launch->start_ns;
+        op->gpu_ns = launch->gpu_ns;
+    }
+}
+
+static void read_op(struct ct_rows *rows, struct ct_op_row *op)
+{
+    struct ct_loader *loader = rows->loader;
+    int64_t class = ct_rows_int(rows, 1, "class", 0, INT64_MAX);
+    int64_t offset;
+
+    op->cls = ct_ids_find(&loader->class_ids, class);
+    op->ordinal = (uint32_t)ct_rows_int(rows, 2, "ordinal", 0, UINT32_MAX);
+    op->enter_ns =
+        ct_rows_int(rows, 4, "enter_ns", -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+    op->host_ns =
+        ct_rows_opt(rows, 5, "host_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
+    offset = ct_rows_opt(rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS,
+                         CT_MAX_DURATION_NS, CT_NO_TIME);
+    op->start_ns = offset == CT_NO_TIME ? offset : op->enter_ns + offset;
+    op->gpu_ns =
+        ct_rows_opt(rows, 7, "gpu_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
+    op->flags = ct_load_flags(
+        loader, (uint32_t)ct_rows_opt(rows, 8, "flags", 0, UINT32_MAX, 0));
+    if (op->cls == CT_NONE)
+        ct_rows_fail(rows, "class %lld does not exist", (long long)class);
+    else if (!ct_rows_null(rows, 3))
+        enter_launch(loader, op,
+                     (uint64_t)ct_rows_int(rows, 3, "grp", 0, INT64_MAX));
+}
+
+void ct_load_ops(struct ct_loader *loader)
+{
+    bool closed = loader->process->end_ns != CT_NO_TIME;
+    struct ct_rows rows;
+
+    ct_rows_open(&rows, loader, "op",
+                 "SELECT id, class, ordinal, grp, enter_ns, host_ns,"
+                 " gpu_off_ns, gpu_ns, flags FROM op ORDER BY id");
+    while (ct_rows_next(&rows)) {
+        read_op(&rows, ct_load_add_op(loader));
+        if (!closed) /* the ring may finish it */
+            ct_ids_add(&loader->op_ids,
+                       ct_rows_int(&rows, 0, "id", 0, INT64_MAX));
+    }
+}

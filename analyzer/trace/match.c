@@ -1,0 +1,460 @@
+/*
+ * Which ops of different ranks are one communication: same lane, same ordinal.
+ * Passes over all ops, no searching: count ordinals per lane, mark those that
+ * occur, number them, add up.
+ */
+#include "trace/match.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/arena.h"
+
+#define CT_MAX_SUM ((uint64_t)1 << 63)
+
+/* A lane with more than this many unused ordinals per used one (most ranks or
+ * most of the run missing) is searched instead of indexed. */
+#define MAX_SPARSENESS 4
+
+static struct ct_process *process_at(const struct ct_matching *m, int i)
+{
+    return &m->trace->processes[m->job->processes[i]];
+}
+
+static int lane_of(struct ct_matching *m, enum ct_lane_kind kind, int comm,
+                   int src, int dst)
+{
+    int key[4] = {(int)kind, comm, src, dst};
+    int lane = ct_intern_add(&m->lane_keys, key, sizeof(key));
+
+    if (lane == m->nlanes) {
+        m->lanes =
+            ct_grow(m->lanes, &m->lane_capacity, lane, sizeof(*m->lanes));
+        m->lanes[m->nlanes++] = (struct ct_lane){.comm = comm,
+                                                 .src = src,
+                                                 .dst = dst,
+                                                 .kind = kind,
+                                                 .low = UINT32_MAX,
+                                                 .side = CT_NONE};
+    }
+    return lane;
+}
+
+/* Everything that all ranks of an instance have to agree on. */
+static int signature_of(struct ct_matching *m,
+                        const struct ct_op_class_row *class,
+                        const struct ct_usage *usage)
+{
+    int root = usage->src == CT_NONE ? class->peer : CT_NONE;
+    uint64_t key[9] = {
+        (uint64_t)usage->comm,  (uint64_t)usage->base, (uint64_t)usage->type,
+        (uint64_t)usage->redop, usage->count,          usage->bytes,
+        (uint64_t)usage->src,   (uint64_t)usage->dst,  (uint64_t)root};
+    int n = m->signature_keys.n;
+    int signature = ct_intern_add(&m->signature_keys, key, sizeof(key));
+
+    if (signature == n) {
+        m->signatures = ct_grow(m->signatures, &m->signature_capacity, n,
+                                sizeof(*m->signatures));
+        m->signatures[n] = *usage;
+    }
+    return signature;
+}
+
+static void describe_class(struct ct_matching *m, const struct ct_process *p,
+                           const struct ct_op_class_row *class,
+                           struct ct_class_info *info)
+{
+    const struct ct_comm_row *row = &p->comms[class->comm];
+    struct ct_usage usage = {.comm = row->comm,
+                             .base = class->base,
+                             .type = class->type,
+                             .redop = class->redop,
+                             .count = class->count,
+                             .bytes = class->bytes,
+                             .src = CT_NONE,
+                             .dst = CT_NONE};
+    enum ct_lane_kind kind = CT_LANE_COLL;
+
+    info->cls = ct_op_infos[class->kind].cls;
+    if (info->cls == CT_SEND || info->cls == CT_ONE_SIDED) {
+        kind = info->cls == CT_SEND ? CT_LANE_P2P : CT_LANE_ONE_SIDED;
+        usage.src = row->rank;
+        usage.dst = class->peer;
+    } else if (info->cls == CT_RECV) {
+        kind = CT_LANE_P2P;
+        usage.base = CT_OP_SEND;
+        usage.src = class->peer;
+        usage.dst = row->rank;
+        info->receives = true;
+    } else if (info->cls == CT_ROOTED) {
+        bool to_root =
+            class->base == CT_OP_REDUCE || class->base == CT_OP_GATHER;
+
+        info->receives = to_root == (row->rank == class->peer);
+    }
+    info->lane = lane_of(m, kind, row->comm, usage.src, usage.dst);
+    m->lanes[info->lane].rooted |=
+        info->cls == CT_ROOTED || kind == CT_LANE_P2P;
+    info->signature = signature_of(m, class, &usage);
+}
+
+static void describe_classes(struct ct_matching *m)
+{
+    int i, c, n = m->job->nprocesses;
+
+    m->infos = ct_alloc((size_t)n, sizeof(*m->infos));
+    for (i = 0; i < n; i++) {
+        const struct ct_process *p = process_at(m, i);
+
+        m->infos[i] = ct_alloc((size_t)p->nclasses, sizeof(**m->infos));
+        for (c = 0; c < p->nclasses; c++)
+            describe_class(m, p, &p->classes[c], &m->infos[i][c]);
+    }
+}
+
+static void number_clocks(struct ct_matching *m)
+{
+    struct ct_intern keys = {0};
+    char key[512];
+    int i;
+
+    m->clocks = ct_alloc((size_t)m->job->nprocesses, sizeof(*m->clocks));
+    for (i = 0; i < m->job->nprocesses; i++) {
+        const struct ct_process *p = process_at(m, i);
+
+        /* As ct_same_clock: an unknown boot is a clock of its own. */
+        if (*p->boot_id)
+            snprintf(key, sizeof(key), "%.200s %.200s", p->boot_id, p->host_id);
+        else
+            snprintf(key, sizeof(key), "%d", i);
+        m->clocks[i] = ct_intern_add(&keys, key, strlen(key));
+    }
+    ct_intern_release(&keys);
+}
+
+static void sum_launch(struct ct_process *p, const struct ct_op_row *op,
+                       const struct ct_class_info *info)
+{
+    struct ct_launch_row *launch = &p->launches[op->launch];
+    uint64_t bytes = p->classes[op->cls].bytes;
+
+    if (info->cls == CT_RECV)
+        launch->recv_bytes +=
+            bytes < CT_MAX_SUM - launch->recv_bytes ? bytes : 0;
+    else if (info->cls != CT_SEND)
+        launch->coll_bytes +=
+            bytes < CT_MAX_SUM - launch->coll_bytes ? bytes : 0;
+}
+
+static void count_ordinals(struct ct_matching *m, int i)
+{
+    struct ct_process *p = process_at(m, i);
+    int o;
+
+    for (o = 0; o < p->nops; o++) {
+        const struct ct_op_row *op = &p->ops[o];
+        const struct ct_class_info *info = &m->infos[i][op->cls];
+        struct ct_lane *lane = &m->lanes[info->lane];
+
+        lane->n++;
+        if (op->ordinal < lane->low)
+            lane->low = op->ordinal;
+        if (op->ordinal > lane->high)
+            lane->high = op->ordinal;
+        if (op->launch != CT_NONE)
+            sum_launch(p, op, info);
+    }
+}
+
+static void lay_out_lanes(struct ct_matching *m)
+{
+    int l;
+
+    for (l = 0; l < m->nlanes; l++) {
+        struct ct_lane *lane = &m->lanes[l];
+        int64_t span = lane->n ? (int64_t)lane->high - lane->low + 1 : 0;
+
+        lane->slots = CT_NONE;
+        if (span <= MAX_SPARSENESS * lane->n + 64) {
+            lane->slots = m->nslots;
+            m->nslots += span;
+        } else {
+            lane->sparse = ct_alloc((size_t)lane->n, sizeof(*lane->sparse));
+        }
+    }
+    m->slots = ct_alloc((size_t)m->nslots, sizeof(*m->slots));
+}
+
+static void mark_ordinals(struct ct_matching *m, int i)
+{
+    const struct ct_process *p = process_at(m, i);
+    int o;
+
+    for (o = 0; o < p->nops; o++) {
+        const struct ct_op_row *op = &p->ops[o];
+        struct ct_lane *lane = &m->lanes[m->infos[i][op->cls].lane];
+
+        if (lane->sparse)
+            lane->sparse[lane->nsparse++] = op->ordinal;
+        else
+            m->slots[lane->slots + (op->ordinal - lane->low)] = 1;
+    }
+}
+
+static int by_ordinal(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static void sort_sparse(struct ct_lane *lane)
+{
+    int i, n = 0;
+
+    qsort(lane->sparse, (size_t)lane->nsparse, sizeof(*lane->sparse),
+          by_ordinal);
+    for (i = 0; i < lane->nsparse; i++)
+        if (n == 0 || lane->sparse[i] != lane->sparse[n - 1])
+            lane->sparse[n++] = lane->sparse[i];
+    lane->nsparse = n;
+}
+
+static void begin_instance(struct ct_matching *m, const struct ct_lane *lane,
+                           int i, uint32_t ordinal)
+{
+    m->job->instances[i] = (struct ct_instance){.comm = lane->comm,
+                                                .ordinal = ordinal,
+                                                .transfer_ns = INT64_MAX,
+                                                .usage = CT_NONE,
+                                                .src = lane->src,
+                                                .dst = lane->dst};
+    m->signature_of[i] = CT_NONE;
+}
+
+static void number_lane(struct ct_matching *m, struct ct_lane *lane, int *n_p)
+{
+    int64_t span = (int64_t)lane->high - lane->low + 1, k;
+
+    lane->first = *n_p;
+    for (k = 0; lane->n && !lane->sparse && k < span; k++) {
+        int32_t *slot = &m->slots[lane->slots + k];
+
+        *slot = *slot ? (*n_p)++ : CT_NONE;
+        if (*slot != CT_NONE)
+            begin_instance(m, lane, *slot, lane->low + (uint32_t)k);
+    }
+    for (k = 0; lane->sparse && k < lane->nsparse; k++)
+        begin_instance(m, lane, (*n_p)++, lane->sparse[k]);
+    lane->count = *n_p - lane->first;
+    if (lane->rooted) {
+        lane->side = m->nsides;
+        m->nsides += lane->count;
+    }
+}
+
+static void number_instances(struct ct_matching *m)
+{
+    int64_t total = 0, k;
+    int l, n = 0;
+
+    for (k = 0; k < m->nslots; k++)
+        total += m->slots[k];
+    for (l = 0; l < m->nlanes; l++)
+        if (m->lanes[l].sparse) {
+            sort_sparse(&m->lanes[l]);
+            total += m->lanes[l].nsparse;
+        }
+    m->job->instances = ct_arena_alloc(m->trace->arena, (size_t)total,
+                                       sizeof(*m->job->instances));
+    m->signature_of = ct_alloc((size_t)total, sizeof(*m->signature_of));
+    for (l = 0; l < m->nlanes; l++)
+        number_lane(m, &m->lanes[l], &n);
+    m->job->ninstances = n;
+    m->sides = ct_alloc((size_t)m->nsides, sizeof(*m->sides));
+    for (k = 0; k < m->nsides; k++)
+        m->sides[k] = (struct ct_side){.start_max = INT64_MIN,
+                                       .end_max = INT64_MIN,
+                                       .send_start = CT_NO_TIME,
+                                       .recv_start = CT_NO_TIME,
+                                       .recv_min = INT64_MAX,
+                                       .share = 1,
+                                       .clock = CT_NONE};
+}
+
+static int instance_at(const struct ct_matching *m, const struct ct_lane *lane,
+                       uint32_t ordinal)
+{
+    const uint32_t *found;
+
+    if (!lane->sparse)
+        return m->slots[lane->slots + (ordinal - lane->low)];
+    found = bsearch(&ordinal, lane->sparse, (size_t)lane->nsparse,
+                    sizeof(ordinal), by_ordinal);
+    return lane->first + (int)(found - lane->sparse);
+}
+
+/* In a group with others, so that its interval is not its own. A group of one
+ * (PyTorch wraps each lone send so) times that one. */
+static bool shares_launch(const struct ct_process *p,
+                          const struct ct_op_row *op)
+{
+    if (op->launch == CT_NONE)
+        return op->flags & CT_FLAG_GROUPED;
+    return p->launches[op->launch].nops != 1;
+}
+
+static bool disagrees(const struct ct_matching *m, int a, int b)
+{
+    const struct ct_usage *ua = &m->signatures[a], *ub = &m->signatures[b];
+
+    /* A send may call its bytes by another type than the recv. */
+    if (a == b || (ua->base == CT_OP_SEND && ua->bytes == ub->bytes))
+        return false;
+    return true;
+}
+
+static void note_largest(struct ct_matching *m, struct ct_process *p,
+                         const struct ct_op_row *op)
+{
+    struct ct_launch_row *launch = &p->launches[op->launch];
+    uint64_t bytes = p->classes[op->cls].bytes;
+
+    if (launch->instance == CT_NONE ||
+        bytes > m->job->instances[launch->instance].bytes)
+        launch->instance = op->instance;
+}
+
+static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
+{
+    struct ct_process *p = process_at(m, i);
+    const struct ct_class_info *info = &m->infos[i][op->cls];
+    const struct ct_lane *lane = &m->lanes[info->lane];
+    struct ct_instance *instance;
+    int *signature;
+
+    op->instance = instance_at(m, lane, op->ordinal);
+    instance = &m->job->instances[op->instance];
+    signature = &m->signature_of[op->instance];
+    if (*signature == CT_NONE) {
+        *signature = info->signature;
+        instance->base = m->signatures[info->signature].base;
+        instance->bytes = m->signatures[info->signature].bytes;
+    } else if (*signature != info->signature) {
+        instance->mismatch |= disagrees(m, *signature, info->signature);
+    }
+    instance->ranks++;
+    instance->grouped |= shares_launch(p, op);
+    if (op->launch != CT_NONE)
+        note_largest(m, p, op);
+    if (op->flags & (CT_FLAG_IN_CALL | CT_FLAG_RUNNING))
+        m->job->in_flight++;
+    if (op->gpu_ns != CT_NO_TIME)
+        ct_transfer_add(
+            m, i, op, info, instance,
+            lane->side == CT_NONE
+                ? NULL
+                : &m->sides[lane->side + op->instance - lane->first]);
+}
+
+static void match_ops(struct ct_matching *m)
+{
+    int i, o;
+
+    for (i = 0; i < m->job->nprocesses; i++) {
+        struct ct_process *p = process_at(m, i);
+
+        for (o = 0; o < p->nops; o++)
+            match_op(m, i, &p->ops[o]);
+    }
+}
+
+static int new_usage(struct ct_matching *m, int signature, bool grouped)
+{
+    struct ct_job *job = m->job;
+    struct ct_usage *usage;
+
+    job->usages = ct_grow(job->usages, &m->usage_capacity, job->nusages,
+                          sizeof(*job->usages));
+    usage = &job->usages[job->nusages];
+    *usage = m->signatures[signature];
+    usage->grouped = grouped;
+    usage->link = job->comms[usage->comm].link;
+    usage->evidence = job->comms[usage->comm].evidence;
+    if (usage->src != CT_NONE && usage->dst != CT_NONE)
+        usage->link = ct_pair_link(m->trace, job, usage->comm, usage->src,
+                                   usage->dst, &usage->evidence);
+    return job->nusages++;
+}
+
+/* A signature's key also holds the root; usages that differ only in it are
+ * one. */
+static void number_usages(struct ct_matching *m)
+{
+    int i, n = 2 * m->signature_keys.n;
+    struct ct_intern keys = {0};
+
+    m->usage_of = ct_alloc((size_t)n, sizeof(*m->usage_of));
+    memset(m->usage_of, 0xff, (size_t)n * sizeof(*m->usage_of));
+    for (i = 0; i < m->job->ninstances; i++) {
+        struct ct_instance *instance = &m->job->instances[i];
+        int s = m->signature_of[i];
+        int *usage = &m->usage_of[2 * s + instance->grouped];
+
+        if (*usage == CT_NONE) {
+            const struct ct_usage *u = &m->signatures[s];
+            uint64_t key[9] = {
+                (uint64_t)u->comm,  (uint64_t)u->base, (uint64_t)u->type,
+                (uint64_t)u->redop, u->count,          u->bytes,
+                (uint64_t)u->src,   (uint64_t)u->dst,  instance->grouped};
+
+            *usage = ct_intern_add(&keys, key, sizeof(key));
+            if (*usage == m->job->nusages)
+                new_usage(m, s, instance->grouped);
+        }
+        instance->usage = *usage;
+    }
+    ct_intern_release(&keys);
+    ct_arena_adopt(m->trace->arena, m->job->usages);
+}
+
+static void release(struct ct_matching *m)
+{
+    int i;
+
+    for (i = 0; i < m->job->nprocesses; i++)
+        free(m->infos[i]);
+    for (i = 0; i < m->nlanes; i++)
+        free(m->lanes[i].sparse);
+    free(m->infos);
+    free(m->clocks);
+    free(m->lanes);
+    free(m->slots);
+    free(m->sides);
+    free(m->signatures);
+    free(m->usage_of);
+    free(m->signature_of);
+    ct_intern_release(&m->lane_keys);
+    ct_intern_release(&m->signature_keys);
+}
+
+void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
+{
+    struct ct_matching m = {.trace = trace, .job = job};
+    int i;
+
+    describe_classes(&m);
+    number_clocks(&m);
+    for (i = 0; i < job->nprocesses; i++)
+        count_ordinals(&m, i);
+    lay_out_lanes(&m);
+    for (i = 0; i < job->nprocesses; i++)
+        mark_ordinals(&m, i);
+    number_instances(&m);
+    match_ops(&m);
+    number_usages(&m);
+    ct_transfer_finish(&m);
+    release(&m);
+}

@@ -1,0 +1,175 @@
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/arena.h"
+#include "trace/db.h"
+#include "trace/files.h"
+#include "trace/intern.h"
+#include "trace/parallel.h"
+#include "trace/stages.h"
+
+#define MAX_REASON 1024
+
+struct loading { /* of one file, by one thread */
+    struct ct_arena *arena;
+    struct ct_process process;
+    enum ct_load_result result;
+    char error[MAX_REASON];
+};
+
+struct opening {
+    const struct ct_files *files;
+    struct loading *loads;
+};
+
+static void load_file(void *context, int i)
+{
+    struct opening *opening = context;
+    struct loading *load = &opening->loads[i];
+    const char *path = opening->files->files[i].path;
+
+    load->arena = ct_arena_new();
+    path = ct_arena_text(load->arena, path, strlen(path));
+    load->result = ct_trace_load(path, load->arena, &load->process, load->error,
+                                 sizeof(load->error));
+}
+
+static void skip(struct ct_trace *trace, const char *reason)
+{
+    trace->skipped[trace->nskipped++] =
+        ct_arena_text(trace->arena, reason, strlen(reason));
+}
+
+/* The same process may be named twice, or a folder and a copy of it. */
+static void take(struct ct_trace *trace, struct loading *load,
+                 struct ct_intern *uuids)
+{
+    const struct ct_process *p = &load->process;
+    char reason[MAX_REASON];
+    int n = uuids->n, i = 0;
+
+    if (*p->uuid)
+        i = ct_intern_add(uuids, p->uuid, strlen(p->uuid));
+    else /* a key that no uuid is */
+        i = ct_intern_add(uuids, &n, sizeof(n));
+    if (i == n) {
+        trace->processes[trace->nprocesses++] = *p;
+        return;
+    }
+    snprintf(reason, sizeof(reason), "%s: same process as %s", p->path,
+             trace->processes[i].path);
+    skip(trace, reason);
+}
+
+/* In the order of files, whatever thread was done first. */
+static void collect(struct ct_trace *trace, const struct ct_files *files,
+                    struct loading *loads)
+{
+    struct ct_intern uuids = {0};
+    int i;
+
+    trace->processes = ct_arena_alloc(trace->arena, (size_t)files->n,
+                                      sizeof(*trace->processes));
+    trace->skipped =
+        ct_arena_alloc(trace->arena, (size_t)files->n, sizeof(*trace->skipped));
+    for (i = 0; i < files->n; i++) {
+        if (loads[i].result == CT_LOADED)
+            take(trace, &loads[i], &uuids);
+        else if (loads[i].result == CT_FAILED || files->files[i].named)
+            skip(trace, loads[i].error);
+        ct_arena_merge(trace->arena, loads[i].arena);
+    }
+    ct_intern_release(&uuids);
+}
+
+static void load_all(struct ct_trace *trace, const struct ct_files *files)
+{
+    struct opening opening = {
+        .files = files,
+        .loads = ct_alloc((size_t)files->n, sizeof(*opening.loads))};
+
+    ct_parallel_for(files->n, load_file, &opening);
+    collect(trace, files, opening.loads);
+    free(opening.loads);
+}
+
+static void derive(struct ct_trace *trace)
+{
+    int i;
+
+    ct_trace_join(trace);
+    for (i = 0; i < trace->njobs; i++) {
+        struct ct_job *job = &trace->jobs[i];
+
+        ct_trace_match(trace, job);
+        ct_trace_steps(trace, job);
+        ct_trace_usage(trace, job);
+    }
+}
+
+static int fail(char *error, size_t error_size, const char *path,
+                const char *reason)
+{
+    snprintf(error, error_size, "%s: %s", path, reason);
+    return -1;
+}
+
+static int check(const struct ct_trace *trace, char *const *paths, char *error,
+                 size_t error_size)
+{
+    int64_t nops = 0;
+    int i;
+
+    if (!trace->nprocesses && trace->nskipped) {
+        snprintf(error, error_size, "%s", trace->skipped[0]);
+        return -1;
+    }
+    if (!trace->nprocesses)
+        return fail(error, error_size, paths[0], "no trace file in it");
+    for (i = 0; i < trace->nprocesses; i++)
+        nops += trace->processes[i].nops;
+    if (!nops)
+        return fail(error, error_size, trace->processes[0].path,
+                    "no operation was recorded");
+    return 0;
+}
+
+int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
+                  char *error, size_t error_size)
+{
+    struct ct_files files = {0};
+    struct ct_arena *arena;
+    struct ct_trace *trace;
+    int i, rc = npaths ? 0
+                       : fail(error, error_size, "commtrace",
+                              "no trace was named");
+
+    ct_db_setup();
+    for (i = 0; i < npaths && !rc; i++)
+        rc = ct_files_add(&files, paths[i], error, error_size);
+    if (rc) {
+        ct_files_release(&files);
+        return rc;
+    }
+    arena = ct_arena_new();
+    trace = ct_arena_alloc(arena, 1, sizeof(*trace));
+    trace->arena = arena;
+    load_all(trace, &files);
+    ct_files_release(&files);
+    rc = check(trace, paths, error, error_size);
+    if (rc) {
+        ct_trace_free(trace);
+        return rc;
+    }
+    derive(trace);
+    *trace_p = trace;
+    return 0;
+}
+
+void ct_trace_free(struct ct_trace *trace)
+{
+    if (trace)
+        ct_arena_free(trace->arena);
+}

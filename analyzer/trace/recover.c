@@ -1,0 +1,319 @@
+/*
+ * What a process that did not close its trace left in its ring: the positions
+ * from meta.ring_tail on are what its database lacks. The GPU's events died
+ * with the process, so nobody knows how far the GPU came with them: RUNNING.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commtrace/ring.h"
+#include "trace/load.h"
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static bool ran_on_this_boot(const char *boot_id)
+{
+    char id[64] = "";
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, id, sizeof(id) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    id[n > 0 ? n : 0] = 0;
+    id[strcspn(id, "\n")] = 0;
+    return *id && !strcmp(id, boot_id);
+}
+
+/* Field 22 of /proc/PID/stat; 0: there is no such process. */
+static uint64_t start_ticks_of(uint32_t pid)
+{
+    char name[32], stat[1024], *field;
+    ssize_t n;
+    int fd, i;
+
+    snprintf(name, sizeof(name), "/proc/%u/stat", pid);
+    fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, stat, sizeof(stat) - 1);
+    close(fd);
+    stat[n > 0 ? n : 0] = 0;
+    field = strrchr(stat, ')'); /* ends field 2, which may hold blanks */
+    for (i = 2; field && i < 22; i++)
+        field = strchr(field + 1, ' ');
+    return field ? strtoull(field, NULL, 10) : 0;
+}
+
+static bool is_alive(const struct ct_loader *loader)
+{
+    const struct ct_ring *ring = &loader->ring;
+
+    if (loader->db.live || (ring->copy && ring->owner_lives))
+        return true;
+    return ring->copy && ran_on_this_boot(ring->boot_id) && ring->start_ticks &&
+           start_ticks_of(ring->pid) == ring->start_ticks;
+}
+
+static const char *const origins[] = {
+#define X(id_, name_) (name_),
+    CT_COMM_ORIGINS(X)
+#undef X
+};
+
+static void add_comm(struct ct_loader *loader, const struct ct_slot *slot)
+{
+    const char *name = slot->u.comm.name;
+    struct ct_comm_row *comm;
+
+    if (slot->comm > INT32_MAX ||
+        ct_ids_find(&loader->comm_ids, slot->comm) != CT_NONE)
+        return;
+    comm = ct_load_add_comm(loader, slot->comm);
+    comm->uid = slot->u.comm.uid;
+    comm->origin = "";
+    if (slot->u.comm.origin < sizeof(origins) / sizeof(*origins))
+        comm->origin = origins[slot->u.comm.origin];
+    if (slot->u.comm.parent)
+        comm->parent = ct_ids_find(&loader->comm_ids, slot->u.comm.parent);
+    comm->color = slot->u.comm.color;
+    comm->child = (int)(slot->u.comm.child & INT32_MAX);
+    comm->nranks = slot->u.comm.nranks;
+    comm->rank = slot->u.comm.rank;
+    comm->device = slot->u.comm.device;
+    comm->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+    comm->ready_ns =
+        clamp(atomic_load_explicit(&slot->leave_ns, memory_order_relaxed),
+              -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+    if (*name)
+        comm->name = ct_arena_text(loader->arena, name,
+                                   strnlen(name, sizeof(slot->u.comm.name)));
+    ct_load_check_ranks(loader, comm);
+}
+
+static void end_comm(struct ct_loader *loader, const struct ct_slot *slot)
+{
+    int comm = ct_ids_find(&loader->comm_ids, slot->comm);
+
+    if (comm != CT_NONE && (slot->u.event.what == CT_EVENT_DESTROY ||
+                            slot->u.event.what == CT_EVENT_ABORT))
+        loader->process->comms[comm].end_ns =
+            clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+}
+
+static bool has_left(const struct ct_slot *slot)
+{
+    return (atomic_load_explicit(&slot->state, memory_order_relaxed) & 3) ==
+           CT_SLOT_LEFT;
+}
+
+/* Host duration; CT_NO_TIME while the call had not returned. */
+static int64_t host_time(const struct ct_slot *slot, int64_t enter_ns)
+{
+    if (!has_left(slot))
+        return CT_NO_TIME;
+    return clamp(atomic_load_explicit(&slot->leave_ns, memory_order_relaxed) -
+                     enter_ns,
+                 0, CT_MAX_DURATION_NS);
+}
+
+static uint32_t flags_of(const struct ct_loader *loader,
+                         const struct ct_slot *slot)
+{
+    uint32_t flags = ct_load_flags(loader, slot->flags) &
+                     ~(uint32_t)(CT_FLAG_TIME_MASK | CT_FLAG_IN_CALL);
+    int32_t result;
+
+    flags |= CT_FLAG_RECOVERED;
+    if (!has_left(slot))
+        return flags | CT_FLAG_IN_CALL;
+    result = atomic_load_explicit(&slot->result, memory_order_relaxed);
+    flags |= (uint32_t)(result & 0x7fff) << CT_FLAG_RESULT_SHIFT;
+    if (!result && !(flags & (CT_FLAG_ZERO | CT_FLAG_CAPTURED)))
+        flags |= CT_FLAG_RUNNING;
+    return flags;
+}
+
+static void add_launch(struct ct_loader *loader, const struct ct_slot *slot)
+{
+    int comm = ct_ids_find(&loader->comm_ids, slot->comm);
+    struct ct_launch_row *launch;
+
+    if (comm == CT_NONE)
+        return;
+    launch = ct_load_add_launch(loader);
+    launch->grp = slot->grp;
+    launch->comm = comm;
+    launch->stream = slot->u.launch.stream;
+    launch->nops = (int)(slot->u.launch.nops & INT32_MAX);
+    launch->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+    launch->host_ns = host_time(slot, launch->enter_ns);
+    launch->start_ns = launch->gpu_ns = CT_NO_TIME;
+    launch->flags = flags_of(loader, slot);
+}
+
+static int known_code(const struct ct_codes *codes, int64_t id)
+{
+    return id >= 0 && id < CT_MAX_CODES ? codes->value[id] : CT_NONE;
+}
+
+/* The class of the call in slot; false where the slot makes no sense. */
+static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
+                   struct ct_op_class_row *class)
+{
+    int kind = known_code(&loader->kinds, slot->op);
+    int comm = ct_ids_find(&loader->comm_ids, slot->comm);
+    int type = slot->u.call.type;
+
+    if (kind == CT_NONE || comm == CT_NONE ||
+        slot->u.call.count > CT_MAX_BYTES ||
+        slot->u.call.ordinal > UINT32_MAX ||
+        slot->u.call.peer >= loader->process->comms[comm].nranks)
+        return false;
+    memset(class, 0, sizeof(*class));
+    class->comm = comm;
+    class->kind = (enum ct_op)kind;
+    class->base = ct_op_infos[kind].base;
+    class->type = known_code(&loader->types, type);
+    class->redop = known_code(&loader->redops, slot->u.call.redop);
+    if (class->redop == CT_NONE && slot->u.call.redop >= 0)
+        class->redop = slot->u.call.redop;
+    class->count = slot->u.call.count;
+    class->peer = slot->u.call.peer < 0 ? CT_NONE : slot->u.call.peer;
+    class->stream = slot->u.call.stream;
+    class->site = slot->u.call.site;
+    class->bytes = ct_load_bytes(
+        loader, class->kind, comm, class->count,
+        type >= 0 && type < CT_MAX_CODES ? loader->type_bytes[type] : 0);
+    return !((ct_op_infos[kind].cls == CT_SEND ||
+              ct_op_infos[kind].cls == CT_RECV) &&
+             class->peer == CT_NONE);
+}
+
+/* Classes that recovered ops use, by content. */
+struct classes {
+    struct ct_intern keys;
+    int *rows; /* by key */
+    int capacity;
+};
+
+static int class_row(struct ct_loader *loader, struct classes *classes,
+                     const struct ct_op_class_row *class)
+{
+    int before = classes->keys.n;
+    int key = ct_intern_add(&classes->keys, class, sizeof(*class));
+
+    if (key == before) {
+        classes->rows = ct_grow(classes->rows, &classes->capacity, key,
+                                sizeof(*classes->rows));
+        classes->rows[key] = loader->process->nclasses;
+        *ct_load_add_class(loader, INT64_MAX) = *class;
+    }
+    return classes->rows[key];
+}
+
+static void add_op(struct ct_loader *loader, struct classes *classes,
+                   uint64_t position, const struct ct_slot *slot)
+{
+    struct ct_process *p = loader->process;
+    struct ct_op_class_row class;
+    struct ct_op_row *op;
+
+    if (ct_ids_find(&loader->op_ids, (int64_t)position) != CT_NONE ||
+        !decode(loader, slot, &class))
+        return;
+    op = ct_load_add_op(loader);
+    ct_ids_add(&loader->op_ids, (int64_t)position);
+    op->cls = class_row(loader, classes, &class);
+    op->ordinal = (uint32_t)slot->u.call.ordinal;
+    op->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+    op->host_ns = host_time(slot, op->enter_ns);
+    op->start_ns = op->gpu_ns = CT_NO_TIME;
+    op->flags = flags_of(loader, slot);
+    if (slot->grp) {
+        op->launch =
+            ct_load_launch_of(loader, slot->grp, class.comm, class.stream);
+        if (op->launch != CT_NONE &&
+            p->launches[op->launch].first_op == CT_NONE)
+            p->launches[op->launch].first_op = p->nops - 1;
+    }
+    p->recovered++;
+}
+
+/* The call had been stored while it was open; this is how it ended. */
+static void finish_op(struct ct_loader *loader, const struct ct_slot *slot)
+{
+    uint64_t position = slot->u.leave.position;
+    struct ct_op_row *op;
+    int i;
+
+    if (position > INT64_MAX || !has_left(slot))
+        return;
+    i = ct_ids_find(&loader->op_ids, (int64_t)position);
+    if (i == CT_NONE || loader->process->ops[i].host_ns != CT_NO_TIME)
+        return;
+    op = &loader->process->ops[i];
+    op->host_ns = host_time(slot, op->enter_ns);
+    op->flags = (op->flags & ~(uint32_t)CT_FLAG_IN_CALL) |
+                (flags_of(loader, slot) & ~(uint32_t)CT_FLAG_RECOVERED);
+}
+
+/* Communicators and launches first: ops refer to them. */
+static void load_referred(struct ct_loader *loader, uint64_t from)
+{
+    const struct ct_slot *slot;
+    uint64_t p;
+
+    for (p = from; p < loader->ring.head; p++) {
+        slot = ct_ring_slot(&loader->ring, p);
+        if (slot && slot->kind == CT_SLOT_COMM)
+            add_comm(loader, slot);
+        else if (slot && slot->kind == CT_SLOT_COMM_EVENT)
+            end_comm(loader, slot);
+    }
+    for (p = from; p < loader->ring.head; p++) {
+        slot = ct_ring_slot(&loader->ring, p);
+        if (slot && slot->kind == CT_SLOT_LAUNCH)
+            add_launch(loader, slot);
+    }
+}
+
+static void load_calls(struct ct_loader *loader, uint64_t from)
+{
+    struct classes classes = {0};
+    uint64_t p;
+
+    for (p = from; p < loader->ring.head && !loader->failed; p++) {
+        const struct ct_slot *slot = ct_ring_slot(&loader->ring, p);
+
+        if (slot && slot->kind == CT_SLOT_OP)
+            add_op(loader, &classes, p, slot);
+        else if (slot && slot->kind == CT_SLOT_LEAVE)
+            finish_op(loader, slot);
+    }
+    ct_intern_release(&classes.keys);
+    free(classes.rows);
+}
+
+void ct_load_ring(struct ct_loader *loader)
+{
+    struct ct_process *process = loader->process;
+    struct ct_ring *ring = &loader->ring;
+    uint64_t from = loader->ring_tail > 0 ? (uint64_t)loader->ring_tail : 0;
+
+    if (ring->copy && strcmp(ring->uuid, process->uuid))
+        ct_ring_release(ring); /* of a later process */
+    process->dead = !is_alive(loader);
+    process->ring_missing = !ring->copy;
+    if (!ring->copy || ring->closed || ring->head < from)
+        return;
+    if (ring->head - from > ring->nslots)
+        from = ring->head - ring->nslots;
+    load_referred(loader, from);
+    load_calls(loader, from);
+}

@@ -1,0 +1,117 @@
+#include "trace/ring.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commtrace/ring.h"
+#include "trace/arena.h"
+
+#define MAX_RING_BYTES ((off_t)1 << 30)
+#define MAX_PATH 4096
+
+static bool is_locked(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+/* Read, not mapped: a file that shrinks under a mapping would kill us. */
+static void *read_whole(int fd, size_t size)
+{
+    char *copy = ct_alloc(size, 1);
+    size_t done = 0;
+    ssize_t n;
+
+    while (done < size &&
+           (n = pread(fd, copy + done, size - done, (off_t)done)) > 0)
+        done += (size_t)n;
+    if (done == size)
+        return copy;
+    free(copy);
+    return NULL;
+}
+
+static bool is_ring(const struct ct_ring_header *header, size_t size)
+{
+    uint64_t n = header->nslots;
+
+    return !memcmp(header->magic, CT_RING_MAGIC, sizeof(header->magic)) &&
+           header->version == CT_RING_VERSION && n && !(n & (n - 1)) &&
+           size >= CT_RING_HEADER_BYTES + n * CT_RING_SLOT_BYTES &&
+           memchr(header->uuid, 0, sizeof(header->uuid)) &&
+           memchr(header->boot_id, 0, sizeof(header->boot_id));
+}
+
+static void accept_copy(struct ct_ring *ring, void *copy)
+{
+    struct ct_ring_header *header = copy;
+
+    ring->copy = copy;
+    ring->nslots = header->nslots;
+    ring->head = atomic_load_explicit(&header->head, memory_order_relaxed);
+    ring->closed = atomic_load_explicit(&header->closed, memory_order_relaxed);
+    ring->uuid = header->uuid;
+    ring->boot_id = header->boot_id;
+    ring->pid = header->pid;
+    ring->start_ticks = header->start_ticks;
+}
+
+static bool read_from(struct ct_ring *ring, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+    void *copy = NULL;
+
+    if (fd < 0)
+        return false;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
+        st.st_size >= CT_RING_HEADER_BYTES && st.st_size <= MAX_RING_BYTES)
+        copy = read_whole(fd, (size_t)st.st_size);
+    if (copy && is_ring(copy, (size_t)st.st_size)) {
+        ring->owner_lives = is_locked(fd);
+        accept_copy(ring, copy);
+    } else {
+        free(copy);
+    }
+    close(fd);
+    return ring->copy != NULL;
+}
+
+void ct_ring_read(struct ct_ring *ring, const char *db_path, const char *path)
+{
+    char beside[MAX_PATH];
+    size_t n = strlen(db_path);
+
+    if (path && *path && read_from(ring, path))
+        return;
+    snprintf(beside, sizeof(beside), "%s.ring", db_path);
+    if (read_from(ring, beside))
+        return;
+    if (n > 3 && n < MAX_PATH - 8 && !strcmp(db_path + n - 3, ".db")) {
+        snprintf(beside, sizeof(beside), "%.*s.ring", (int)n - 3, db_path);
+        read_from(ring, beside);
+    }
+}
+
+void ct_ring_release(struct ct_ring *ring)
+{
+    free(ring->copy);
+    ring->copy = NULL;
+}
+
+const struct ct_slot *ct_ring_slot(const struct ct_ring *ring,
+                                   uint64_t position)
+{
+    const struct ct_slot *slots =
+        (const void *)((const char *)ring->copy + CT_RING_HEADER_BYTES);
+    const struct ct_slot *slot = &slots[position & (ring->nslots - 1)];
+    uint64_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+    /* A slot of zeros is one that was never used, not position 0. */
+    return state >> 2 == position && state ? slot : NULL;
+}

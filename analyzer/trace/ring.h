@@ -1,0 +1,32 @@
+/*
+ * A copy of the ring that a process left, or still uses (commtrace/ring.h).
+ */
+#ifndef COMMTRACE_RING_COPY_H
+#define COMMTRACE_RING_COPY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ct_slot;
+
+struct ct_ring {
+    void *copy; /* NULL: none was reachable */
+    uint64_t head, nslots;
+    bool closed;
+    bool owner_lives; /* its process holds the ring's lock */
+    const char *uuid, *boot_id;
+    uint64_t start_ticks;
+    uint32_t pid;
+};
+
+/* Copies the ring of the trace at db_path, from path (may be NULL) or from
+ * beside the trace. Leaves ring->copy NULL when there is none, or what is
+ * there is no ring of this version. */
+void ct_ring_read(struct ct_ring *ring, const char *db_path, const char *path);
+void ct_ring_release(struct ct_ring *ring);
+
+/* The slot of position if it shows that position, else NULL. */
+const struct ct_slot *ct_ring_slot(const struct ct_ring *ring,
+                                   uint64_t position);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * The stages of ct_trace_open, in order. Each reads what the former filled in.
+ */
+#ifndef COMMTRACE_STAGES_H
+#define COMMTRACE_STAGES_H
+
+#include "trace/trace.h"
+
+struct ct_arena;
+
+enum ct_load_result {
+    CT_LOADED,
+    CT_FAILED,    /* error says "FILE: reason" */
+    CT_OTHER_FILE /* a database of commtrace that is no trace: job.db */
+};
+
+/* Reads one trace file into process; rows of a ring that its process left are
+ * included. Strings and arrays belong to arena. */
+enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
+                                  struct ct_process *process, char *error,
+                                  size_t error_size);
+
+/* trace->processes -> trace->jobs: members, nodes, domains, links. */
+void ct_trace_join(struct ct_trace *trace);
+
+/* Sets links and evidence of every communicator of job. */
+void ct_job_links(const struct ct_trace *trace, struct ct_job *job);
+
+/* Ops of all ranks of job -> job->instances, op.instance; transfer and wait
+ * where they do not depend on other instances. job->usages gets the keys. */
+void ct_trace_match(struct ct_trace *trace, struct ct_job *job);
+
+/* Step boundaries per process, and how many all processes agree on. */
+void ct_trace_steps(struct ct_trace *trace, struct ct_job *job);
+
+/* Sums and samples of job->usages. */
+void ct_trace_usage(struct ct_trace *trace, struct ct_job *job);
+
+/* a + b for times >= 0 that may come from a hostile file. */
+static inline int64_t ct_add_time(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+#endif

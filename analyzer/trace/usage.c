@@ -1,0 +1,241 @@
+/* What instances add up to: counts, sums, samples. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/arena.h"
+#include "trace/stages.h"
+
+/* The first calls of a size pay for connections and caches: left out where
+ * enough remain (research/model.md 3, algorithm FIT, step 1). */
+#define WARM_UP_SAMPLES 5
+#define ENOUGH_SAMPLES 15
+
+static bool is_sample(const struct ct_instance *i)
+{
+    return i->transfer_ns != CT_NO_TIME && !i->grouped && !i->bound &&
+           !i->overlapped && !i->estimated && !i->mismatch;
+}
+
+static void add_instances(struct ct_job *job)
+{
+    int i;
+
+    for (i = 0; i < job->ninstances; i++) {
+        const struct ct_instance *instance = &job->instances[i];
+        struct ct_usage *usage = &job->usages[instance->usage];
+
+        usage->calls++;
+        if (instance->transfer_ns == CT_NO_TIME)
+            continue;
+        usage->transfer_ns =
+            ct_add_time(usage->transfer_ns, instance->transfer_ns);
+        usage->wait_ns = ct_add_time(usage->wait_ns,
+                                     instance->wait_sum_ns / instance->timed);
+        usage->nsamples += is_sample(instance);
+    }
+}
+
+/* Samples of all usages in one array, each usage's in time order, which is the
+ * order of instances within one. */
+static void gather_samples(struct ct_trace *trace, struct ct_job *job)
+{
+    int64_t *samples, total = 0;
+    int i;
+
+    for (i = 0; i < job->nusages; i++)
+        total += job->usages[i].nsamples;
+    samples = ct_arena_alloc(trace->arena, (size_t)total, sizeof(*samples));
+    for (i = 0; i < job->nusages; i++) {
+        job->usages[i].samples = samples;
+        samples += job->usages[i].nsamples;
+        job->usages[i].nsamples = 0;
+    }
+    for (i = 0; i < job->ninstances; i++) {
+        const struct ct_instance *instance = &job->instances[i];
+        struct ct_usage *usage = &job->usages[instance->usage];
+
+        if (is_sample(instance))
+            usage->samples[usage->nsamples++] = instance->transfer_ns;
+    }
+    for (i = 0; i < job->nusages; i++) {
+        struct ct_usage *usage = &job->usages[i];
+
+        if (usage->nsamples >= ENOUGH_SAMPLES) {
+            usage->samples += WARM_UP_SAMPLES;
+            usage->nsamples -= WARM_UP_SAMPLES;
+        }
+    }
+}
+
+/* The value that would be in the middle if values were sorted; reorders. */
+static int64_t median(int64_t *values, int64_t n)
+{
+    int64_t low = 0, high = n - 1, middle = n / 2;
+
+    while (low < high) {
+        int64_t pivot = values[low + (high - low) / 2], i = low, j = high;
+
+        while (i <= j) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i <= j) {
+                int64_t swap = values[i];
+
+                values[i++] = values[j];
+                values[j--] = swap;
+            }
+        }
+        if (middle <= j)
+            high = j;
+        else if (middle >= i)
+            low = i;
+        else
+            break;
+    }
+    return values[middle];
+}
+
+static bool counts_without_samples(const struct ct_job *job, int i)
+{
+    return !job->usages[job->instances[i].usage].nsamples &&
+           job->instances[i].transfer_ns != CT_NO_TIME;
+}
+
+/* Medians of the usages that have no samples, of what transfers are known. */
+static void median_of_all(struct ct_job *job, int64_t *work)
+{
+    int64_t *begins = ct_alloc((size_t)job->nusages + 1, sizeof(*begins));
+    int i;
+
+    for (i = 0; i < job->ninstances; i++)
+        if (counts_without_samples(job, i))
+            begins[job->instances[i].usage + 1]++;
+    for (i = 0; i < job->nusages; i++)
+        begins[i + 1] += begins[i];
+    for (i = 0; i < job->ninstances; i++)
+        if (counts_without_samples(job, i))
+            work[begins[job->instances[i].usage]++] =
+                job->instances[i].transfer_ns;
+    /* begins[u] is now where usage u ends. */
+    for (i = 0; i < job->nusages; i++) {
+        int64_t begin = i ? begins[i - 1] : 0, n = begins[i] - begin;
+
+        if (n)
+            job->usages[i].median_ns = median(work + begin, n);
+    }
+    free(begins);
+}
+
+static void set_medians(struct ct_job *job)
+{
+    int64_t *work = ct_alloc((size_t)job->ninstances, sizeof(*work));
+    int i;
+
+    for (i = 0; i < job->nusages; i++) {
+        struct ct_usage *usage = &job->usages[i];
+
+        usage->median_ns = CT_NO_TIME;
+        if (!usage->nsamples)
+            continue;
+        memcpy(work, usage->samples, (size_t)usage->nsamples * sizeof(*work));
+        usage->median_ns = median(work, usage->nsamples);
+    }
+    median_of_all(job, work);
+    free(work);
+}
+
+/* Per usage, over all ranks that took part. */
+struct place {
+    int64_t records; /* in steady steps */
+    int64_t steps;   /* steady steps of those ranks */
+    double sum;      /* of places in the step */
+};
+
+static void add_place(struct place *place, const struct ct_step_row *step,
+                      int op)
+{
+    int length = step->last_op - step->first_op;
+
+    place->records++;
+    if (length)
+        place->sum += (double)(op - step->first_op) / length;
+}
+
+static void add_process(struct ct_job *job, const struct ct_process *p,
+                        struct place *places, int *seen, int mark)
+{
+    int s, o, steady = 0;
+
+    for (s = 0; s < p->nsteps; s++)
+        steady += p->steps[s].kind == CT_STEP_STEADY;
+    for (s = 0; s < p->nsteps; s++) {
+        if (p->steps[s].kind != CT_STEP_STEADY)
+            continue;
+        for (o = p->steps[s].first_op; o <= p->steps[s].last_op; o++) {
+            int usage = job->instances[p->ops[o].instance].usage;
+
+            if (seen[usage] != mark) {
+                seen[usage] = mark;
+                places[usage].steps += steady;
+            }
+            add_place(&places[usage], &p->steps[s], o);
+        }
+    }
+}
+
+static void set_places(struct ct_trace *trace, struct ct_job *job)
+{
+    struct place *places = ct_alloc((size_t)job->nusages, sizeof(*places));
+    int *seen = ct_alloc((size_t)job->nusages, sizeof(*seen));
+    int i;
+
+    for (i = 0; i < job->nprocesses; i++)
+        add_process(job, &trace->processes[job->processes[i]], places, seen,
+                    i + 1);
+    for (i = 0; i < job->nusages; i++) {
+        struct ct_usage *usage = &job->usages[i];
+        const struct place *place = &places[i];
+
+        usage->per_step = usage->position = NAN;
+        if (job->nsteps)
+            usage->per_step =
+                place->steps ? (double)place->records / (double)place->steps
+                             : 0;
+        if (place->records)
+            usage->position = place->sum / (double)place->records;
+    }
+    free(seen);
+    free(places);
+}
+
+static int64_t end_of(const struct ct_op_row *op)
+{
+    if (op->start_ns != CT_NO_TIME && op->gpu_ns != CT_NO_TIME)
+        return op->start_ns + op->gpu_ns;
+    return op->enter_ns + (op->host_ns == CT_NO_TIME ? 0 : op->host_ns);
+}
+
+static void set_span(struct ct_trace *trace, struct ct_job *job)
+{
+    int i;
+
+    for (i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &trace->processes[job->processes[i]];
+
+        if (p->nops &&
+            end_of(&p->ops[p->nops - 1]) - p->ops[0].enter_ns > job->span_ns)
+            job->span_ns = end_of(&p->ops[p->nops - 1]) - p->ops[0].enter_ns;
+    }
+}
+
+void ct_trace_usage(struct ct_trace *trace, struct ct_job *job)
+{
+    add_instances(job);
+    gather_samples(trace, job);
+    set_medians(job);
+    set_places(trace, job);
+    set_span(trace, job);
+}
