@@ -55,8 +55,8 @@ bool birth_of_split(struct comm_birth *birth, ncclComm_t parent, int color,
     struct comm *comm = comm_find(parent);
     if (!comm && !(comm = comm_adopt(parent)))
         return false;
-    uint32_t child = 1 + atomic_fetch_add_explicit(&comm->children, 1,
-                                                   memory_order_relaxed);
+    uint32_t child =
+        1 + atomic_fetch_add_explicit(&comm->children, 1, memory_order_relaxed);
     if (color == CT_NCCL_SPLIT_NOCOLOR)
         return false;
     begin(birth, CT_COMM_SPLIT, config);

@@ -29,8 +29,7 @@ static uint64_t hash_slot(const struct ct_slot *slot)
     return hash_mix(hash_mix(small) ^ rest);
 }
 
-static bool is_same(const struct class_entry *entry,
-                    const struct ct_slot *slot)
+static bool is_same(const struct class_entry *entry, const struct ct_slot *slot)
 {
     return entry->comm == slot->comm && entry->op == slot->op &&
            entry->count == slot->u.call.count &&

@@ -74,8 +74,8 @@ static void put(struct table *table, struct comm *comm, ncclComm_t key)
 
 static bool grow(void)
 {
-    struct table *old = atomic_load_explicit(&comms.table,
-                                             memory_order_relaxed);
+    struct table *old =
+        atomic_load_explicit(&comms.table, memory_order_relaxed);
     size_t n = old ? 2 * (old->mask + 1) : 64;
     struct table *table = calloc(1, sizeof(*table) + n * sizeof(void *));
     if (!table)
@@ -86,8 +86,8 @@ static bool grow(void)
         struct comm *comm =
             atomic_load_explicit(&old->slots[i], memory_order_relaxed);
         if (comm)
-            put(table, comm, atomic_load_explicit(&comm->key,
-                                                  memory_order_relaxed));
+            put(table, comm,
+                atomic_load_explicit(&comm->key, memory_order_relaxed));
     }
     atomic_store_explicit(&comms.table, table, memory_order_release);
     return true;
@@ -95,8 +95,8 @@ static bool grow(void)
 
 static bool insert(struct comm *comm, ncclComm_t key)
 {
-    struct table *table = atomic_load_explicit(&comms.table,
-                                               memory_order_relaxed);
+    struct table *table =
+        atomic_load_explicit(&comms.table, memory_order_relaxed);
     if ((!table || 2 * (comms.used + 1) > table->mask + 1) && !grow())
         return false;
     atomic_store_explicit(&comm->key, key, memory_order_release);
@@ -109,8 +109,7 @@ static size_t find_slot(const struct table *table, const struct comm *comm,
                         ncclComm_t key)
 {
     size_t i = home(key, table);
-    while (atomic_load_explicit(&table->slots[i], memory_order_relaxed) !=
-           comm)
+    while (atomic_load_explicit(&table->slots[i], memory_order_relaxed) != comm)
         i = (i + 1) & table->mask;
     return i;
 }
@@ -123,13 +122,11 @@ static void delete_slot(struct table *table, size_t hole)
             atomic_load_explicit(&table->slots[i], memory_order_relaxed);
         if (!comm)
             break;
-        size_t at = home(atomic_load_explicit(&comm->key,
-                                              memory_order_relaxed),
-                         table);
+        size_t at =
+            home(atomic_load_explicit(&comm->key, memory_order_relaxed), table);
         if (((i - at) & table->mask) < ((i - hole) & table->mask))
             continue;
-        atomic_store_explicit(&table->slots[hole], comm,
-                              memory_order_release);
+        atomic_store_explicit(&table->slots[hole], comm, memory_order_release);
         hole = i;
     }
     atomic_store_explicit(&table->slots[hole], NULL, memory_order_release);
@@ -254,8 +251,8 @@ static struct comm *add(ncclComm_t key, const struct comm_birth *birth,
     comm->rank = birth->rank;
     comm->device = device;
     comm->gpu = gpu;
-    comm->uid = birth->uid ? birth->uid
-                           : identity_local(recorder.process, comm->id);
+    comm->uid =
+        birth->uid ? birth->uid : identity_local(recorder.process, comm->id);
     tell(comm, birth);
     if (!insert(comm, key)) {
         comm->next = comms.unused;

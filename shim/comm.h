@@ -60,8 +60,8 @@ struct comm *comm_look_up(ncclComm_t key);
 static inline struct comm *comm_find(ncclComm_t key)
 {
     struct comm *comm = thread_state.comm;
-    if (comm &&
-        atomic_load_explicit(&comm->key, memory_order_relaxed) == key && key)
+    if (comm && atomic_load_explicit(&comm->key, memory_order_relaxed) == key &&
+        key)
         return comm;
     return thread_state.comm = comm_look_up(key);
 }

@@ -17,8 +17,8 @@
 #define COMM(fn_, since_, ret_, params_, args_) HOOK_EXPORT ret_ fn_ params_;
 #include "commtrace/nccl_ops.def"
 
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks,
-                              ncclUniqueId commId, int rank)
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
+                              int rank)
 {
     real_ncclCommInitRank_t *real = real_ncclCommInitRank();
     if (!real)

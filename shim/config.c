@@ -77,10 +77,10 @@ static void complain(const char *variable, const char *text,
 void config_read(struct config *config)
 {
     const char *text;
-#define CONFIG(id_, variable_, kind_, default_, low_, high_, ...)              \
-    parse_##kind_(default_, low_, high_, &config->id_);                        \
-    text = getenv(variable_);                                                  \
-    if (text && *text && !parse_##kind_(text, low_, high_, &config->id_))      \
+#define CONFIG(id_, variable_, kind_, default_, low_, high_, ...)         \
+    parse_##kind_(default_, low_, high_, &config->id_);                   \
+    text = getenv(variable_);                                             \
+    if (text && *text && !parse_##kind_(text, low_, high_, &config->id_)) \
         complain(variable_, text, default_);
 #include "config.def"
     log_quiet(config->quiet);

@@ -1,6 +1,7 @@
 #include "driver.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 struct driver driver;
@@ -9,9 +10,9 @@ static bool load(void *library, struct driver *loaded)
 {
     bool complete = true;
     void *found;
-#define DRIVER(name_, symbol_, need_, params_)                                 \
-    found = dlsym(library, symbol_);                                           \
-    memcpy(&loaded->name_, &found, sizeof(found));                             \
+#define DRIVER(name_, symbol_, need_, params_)     \
+    found = dlsym(library, symbol_);               \
+    memcpy(&loaded->name_, &found, sizeof(found)); \
     complete = complete && (found || !(need_));
 #include "driver.def"
     return complete;
@@ -31,4 +32,14 @@ bool driver_open(void)
     }
     driver = loaded;
     return true;
+}
+
+bool driver_path(char *path, size_t size)
+{
+    Dl_info info;
+    void *address;
+    memcpy(&address, &driver.event_record, sizeof(address));
+    if (!address || !dladdr(address, &info))
+        return false;
+    return snprintf(path, size, "%s", info.dli_fname) < (int)size;
 }

@@ -3,6 +3,7 @@
 #define SHIM_DRIVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { DRIVER_OK = 0, DRIVER_NOT_READY = 600 };
 enum { DRIVER_STREAM_NON_BLOCKING = 1 };
@@ -18,5 +19,8 @@ extern struct driver driver; /* valid after driver_open() said so */
 /* Looks for the driver until it is there; false: not yet, or too old. Callers
  * hold a lock. */
 bool driver_open(void);
+
+/* The file that the driver came from; false: there is none yet. */
+bool driver_path(char *path, size_t size);
 
 #endif

@@ -128,7 +128,7 @@ static void collect_comms(struct gather *gather)
 {
     struct comm_facts **end = &gather->comms;
     struct comm_facts *new = comm_new_facts();
-    while (new && *end)
+    while (new &&*end)
         end = &(*end)->next;
     if (new)
         *end = new;
@@ -196,8 +196,7 @@ static void describe_op(struct gather *gather, const struct ct_slot *slot,
     call->stream = slot->u.call.stream;
 }
 
-static void describe_launch(const struct ct_slot *slot,
-                            struct unfinished *call)
+static void describe_launch(const struct ct_slot *slot, struct unfinished *call)
 {
     call->row.table = ROW_launch;
     call->row.u.launch = (struct row_launch){
@@ -248,8 +247,8 @@ static bool finish(struct gather *gather, struct unfinished *call,
 {
     if (call->row.table != ROW_comm_event)
         return finish_call(gather, call, leave_ns, result, force);
-    finish_event(gather, &call->row,
-                 event_number(call->row.u.comm_event.what), leave_ns, result);
+    finish_event(gather, &call->row, event_number(call->row.u.comm_event.what),
+                 leave_ns, result);
     return true;
 }
 
@@ -287,17 +286,16 @@ static bool gather_call(struct gather *gather, struct ct_slot *slot,
     describe(gather, slot, &call);
     if (!left)
         mark_in_call(gather, &call);
-    else if (!finish(gather, &call,
-                     atomic_load_explicit(&slot->leave_ns,
-                                          memory_order_relaxed),
-                     atomic_load_explicit(&slot->result,
-                                          memory_order_relaxed),
-                     force))
+    else if (!finish(
+                 gather, &call,
+                 atomic_load_explicit(&slot->leave_ns, memory_order_relaxed),
+                 atomic_load_explicit(&slot->result, memory_order_relaxed),
+                 force))
         return false;
     /* A grouped op launches with its bracket. */
-    gather->launches += slot->kind == CT_SLOT_LAUNCH ||
-                        (slot->kind == CT_SLOT_OP &&
-                         !(slot->flags & CT_FLAG_GROUPED));
+    gather->launches +=
+        slot->kind == CT_SLOT_LAUNCH ||
+        (slot->kind == CT_SLOT_OP && !(slot->flags & CT_FLAG_GROUPED));
     return true;
 }
 
@@ -355,8 +353,8 @@ void gather_finished(struct gather *gather)
     for (size_t i = 0; i < list->n; i++) {
         struct unfinished call = list->items[i];
         bool wait = busy.n == BUSY || is_busy(&busy, call.stream);
-        if (!wait && read_events(gather, &call.row, call.events) ==
-                         GPU_PENDING) {
+        if (!wait &&
+            read_events(gather, &call.row, call.events) == GPU_PENDING) {
             busy.streams[busy.n++] = call.stream;
             wait = true;
         }

@@ -42,7 +42,7 @@ struct gpu {
     void *tie_event[2]; /* in force, and the next */
     int64_t tie_ns;     /* the middle of the bracket */
     int64_t tie_width_ns;
-    int64_t tied_ns;    /* when we last tried; 0: never */
+    int64_t tied_ns; /* when we last tried; 0: never */
 };
 
 static struct {
@@ -62,9 +62,8 @@ static void push_free(struct gpu *gpu, uint32_t number)
                               memory_order_relaxed);
         new = ((old >> 32) + 1) << 32 | (number + 1);
         /* Release: the next owner sees our last use of the events. */
-    } while (!atomic_compare_exchange_weak_explicit(&gpu->free, &old, new,
-                                                    memory_order_release,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &gpu->free, &old, new, memory_order_release, memory_order_relaxed));
     atomic_fetch_add_explicit(&gpu->free_pairs, 1, memory_order_relaxed);
 }
 
@@ -80,9 +79,8 @@ static int64_t pop_free(struct gpu *gpu)
         uint32_t next = atomic_load_explicit(&gpu->pairs[number - 1].next,
                                              memory_order_relaxed);
         new = ((old >> 32) + 1) << 32 | next;
-    } while (!atomic_compare_exchange_weak_explicit(&gpu->free, &old, new,
-                                                    memory_order_acquire,
-                                                    memory_order_acquire));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &gpu->free, &old, new, memory_order_acquire, memory_order_acquire));
     atomic_fetch_sub_explicit(&gpu->free_pairs, 1, memory_order_relaxed);
     return number - 1;
 }
@@ -262,8 +260,7 @@ bool gpu_is_capturing(struct gpu *gpu, uint64_t stream)
     int saved = errno;
     int status = 0;
     /* Asking the legacy stream beside a capture is an error that says so. */
-    int error =
-        driver.stream_is_capturing((void *)(uintptr_t)stream, &status);
+    int error = driver.stream_is_capturing((void *)(uintptr_t)stream, &status);
     errno = saved;
     return error || status;
 }
@@ -277,8 +274,7 @@ static enum gpu_read read_pair(struct gpu *gpu, struct pair *pair,
     if (ready == DRIVER_NOT_READY)
         return GPU_PENDING;
     float duration_ms, offset_ms;
-    if (ready ||
-        driver.event_elapsed(&duration_ms, pair->start, pair->stop) ||
+    if (ready || driver.event_elapsed(&duration_ms, pair->start, pair->stop) ||
         driver.event_elapsed(&offset_ms, gpu->tie_event[0], pair->start))
         return GPU_FAILED;
     *gpu_ns = (int64_t)(duration_ms * 1e6);
@@ -393,8 +389,7 @@ bool gpu_scarce(void)
         struct gpu *gpu = state.gpus[i];
         uint32_t left =
             atomic_load_explicit(&gpu->free_pairs, memory_order_relaxed);
-        uint32_t all =
-            atomic_load_explicit(&gpu->npairs, memory_order_relaxed);
+        uint32_t all = atomic_load_explicit(&gpu->npairs, memory_order_relaxed);
         if (left < all / 2)
             return true;
     }

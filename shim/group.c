@@ -9,8 +9,8 @@ struct group_target *group_target(struct group *group, struct comm *comm,
     unsigned n = group->ntargets;
     for (unsigned i = 0; i < n; i++) {
         /* From the latest one on: neighbours mostly agree. */
-        unsigned at = group->last + i < n ? group->last + i
-                                          : group->last + i - n;
+        unsigned at =
+            group->last + i < n ? group->last + i : group->last + i - n;
         struct group_target *target = &group->targets[at];
         if (target->comm == comm && target->stream == stream) {
             group->last = at;

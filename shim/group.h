@@ -32,10 +32,10 @@ struct group_birth { /* a communicator asked for inside the bracket */
 enum { GROUP_TARGETS = 128 };
 
 struct group {
-    uint64_t id;         /* op.grp; 0: no op yet */
-    bool timed;          /* chosen by the policy for its first op */
+    uint64_t id; /* op.grp; 0: no op yet */
+    bool timed;  /* chosen by the policy for its first op */
     unsigned ntargets;
-    unsigned last;       /* target of the latest op */
+    unsigned last; /* target of the latest op */
     unsigned nbirths, births_room;
     struct group_birth *births;
     struct group *next; /* while unused */

@@ -4,30 +4,30 @@
 #define HOOK_EXPORT __attribute__((visibility("default")))
 
 #define CT_NCCL_ROWS SHIM_NCCL_ROWS
-#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_,       \
-           type_, redop_, peer_, send_, recv_, params_, args_)                 \
-    HOOK_EXPORT ncclResult_t fn_ params_;                                      \
-    HOOK_EXPORT ncclResult_t fn_ params_                                       \
-    {                                                                          \
-        real_##fn_##_t *real = real_##fn_();                                   \
-        if (!real)                                                             \
-            return ncclInvalidUsage;                                           \
-        struct call call = {                                                   \
-            .op = CT_OP_##id_,                                                 \
-            .class = CT_##class_,                                              \
-            .type = (type_),                                                   \
-            .redop = (redop_),                                                 \
-            .peer = (peer_),                                                   \
-            .count = (count_),                                                 \
-            .send = (send_),                                                   \
-            .recv = (recv_),                                                   \
-            .comm = comm,                                                      \
-            .stream = stream,                                                  \
-            .site = __builtin_return_address(0),                               \
-        };                                                                     \
-        record_enter(&call);                                                   \
-        ncclResult_t result = real args_;                                      \
-        record_leave(&call, result);                                           \
-        return result;                                                         \
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
+           type_, redop_, peer_, send_, recv_, params_, args_)           \
+    HOOK_EXPORT ncclResult_t fn_ params_;                                \
+    HOOK_EXPORT ncclResult_t fn_ params_                                 \
+    {                                                                    \
+        real_##fn_##_t *real = real_##fn_();                             \
+        if (!real)                                                       \
+            return ncclInvalidUsage;                                     \
+        struct call call = {                                             \
+            .op = CT_OP_##id_,                                           \
+            .class = CT_##class_,                                        \
+            .type = (type_),                                             \
+            .redop = (redop_),                                           \
+            .peer = (peer_),                                             \
+            .count = (count_),                                           \
+            .send = (send_),                                             \
+            .recv = (recv_),                                             \
+            .comm = comm,                                                \
+            .stream = stream,                                            \
+            .site = __builtin_return_address(0),                         \
+        };                                                               \
+        record_enter(&call);                                             \
+        ncclResult_t result = real args_;                                \
+        record_leave(&call, result);                                     \
+        return result;                                                   \
     }
 #include "commtrace/nccl_ops.def"

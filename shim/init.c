@@ -48,8 +48,7 @@ static int open_ring(void)
 {
     char beside[2048];
     snprintf(beside, sizeof(beside), "%.2042s.ring", process.db_path);
-    uint64_t nslots =
-        ring_fit(PROCESS_SHM, (uint64_t)config.ring_slots);
+    uint64_t nslots = ring_fit(PROCESS_SHM, (uint64_t)config.ring_slots);
     if (access(PROCESS_SHM, W_OK) != 0)
         nslots = (uint64_t)config.ring_slots;
     rescue_set_aside(process.shm_ring);
@@ -72,8 +71,7 @@ static void fill_header(struct ct_ring_header *header)
     header->t0_real_ns = process.t0_real_ns;
     snprintf(header->boot_id, sizeof(header->boot_id), "%s", process.boot_id);
     snprintf(header->uuid, sizeof(header->uuid), "%s", process.uuid);
-    snprintf(header->db_path, sizeof(header->db_path), "%s",
-             process.db_path);
+    snprintf(header->db_path, sizeof(header->db_path), "%s", process.db_path);
 }
 
 static bool begin(void)

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 
 enum log_kind {
-    LOG_OPTION,  /* a COMMTRACE_ variable is not understood */
-    LOG_RING,    /* no shared memory for the ring */
-    LOG_TRACE,   /* the trace cannot be written */
-    LOG_SIZE,    /* the size limit is reached */
-    LOG_THREAD,  /* no writer thread */
-    LOG_GPU      /* GPU times are off */
+    LOG_OPTION, /* a COMMTRACE_ variable is not understood */
+    LOG_RING,   /* no shared memory for the ring */
+    LOG_TRACE,  /* the trace cannot be written */
+    LOG_SIZE,   /* the size limit is reached */
+    LOG_THREAD, /* no writer thread */
+    LOG_GPU     /* GPU times are off */
 };
 
 void log_quiet(bool quiet);

@@ -7,13 +7,13 @@
 
 #include <stdint.h>
 
-#define LOSSES(X)                                                              \
-    X(RING_OPS, "ring_full", "op")                                             \
-    X(RING_LAUNCHES, "ring_full", "launch")                                    \
-    X(RING_COMMS, "ring_full", "comm")                                         \
-    X(RING_LEAVES, "ring_full", "end of call")                                 \
-    X(WRITE_OPS, "write_error", "op")                                          \
-    X(SIZE_OPS, "size_limit", "op")                                            \
+#define LOSSES(X)                              \
+    X(RING_OPS, "ring_full", "op")             \
+    X(RING_LAUNCHES, "ring_full", "launch")    \
+    X(RING_COMMS, "ring_full", "comm")         \
+    X(RING_LEAVES, "ring_full", "end of call") \
+    X(WRITE_OPS, "write_error", "op")          \
+    X(SIZE_OPS, "size_limit", "op")            \
     X(EVENT_PAIRS, "event_pool", "timing")
 
 enum loss {

@@ -4,8 +4,8 @@
 int main(void)
 {
     puts("| variable | default | meaning |\n|---|---|---|");
-#define CONFIG(id_, variable_, kind_, default_, low_, high_, meaning_)         \
-    printf("| `%s` | %s | %s |\n", variable_,                                  \
+#define CONFIG(id_, variable_, kind_, default_, low_, high_, meaning_) \
+    printf("| `%s` | %s | %s |\n", variable_,                          \
            *default_ ? "`" default_ "`" : "", meaning_);
 #include "config.def"
     return 0;

@@ -15,8 +15,7 @@ bool policy_adapt(struct timing timing, uint64_t calls, int64_t elapsed_ns)
     if (timing.mode != TIMING_AUTO || elapsed_ns <= 0)
         return false;
     double rate = (double)calls * 1e9 / (double)elapsed_ns;
-    unsigned before =
-        atomic_load_explicit(&policy_shift, memory_order_relaxed);
+    unsigned before = atomic_load_explicit(&policy_shift, memory_order_relaxed);
     if (before >= POLICY_OFF)
         return false;
     unsigned shift = before;

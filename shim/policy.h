@@ -24,8 +24,7 @@ extern _Atomic unsigned policy_shift; /* POLICY_OFF: none */
 /* who: identity of the communicator, and what of it the ordinal counts. */
 static inline bool policy_wants(uint64_t who, uint64_t ordinal)
 {
-    unsigned shift =
-        atomic_load_explicit(&policy_shift, memory_order_relaxed);
+    unsigned shift = atomic_load_explicit(&policy_shift, memory_order_relaxed);
     if (shift == 0)
         return true;
     if (shift >= POLICY_OFF)

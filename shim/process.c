@@ -84,8 +84,8 @@ static const char *first_number(const char *const *names, int64_t *value)
 
 static void describe_rank(struct process *process)
 {
-    static const char *const rank[] = {"RANK",      "OMPI_COMM_WORLD_RANK",
-                                       "PMIX_RANK", "PMI_RANK",
+    static const char *const rank[] = {"RANK",         "OMPI_COMM_WORLD_RANK",
+                                       "PMIX_RANK",    "PMI_RANK",
                                        "SLURM_PROCID", NULL};
     static const char *const world[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE",
                                         "PMI_SIZE", "SLURM_NTASKS", NULL};

@@ -68,8 +68,8 @@ static void *find(const char *name)
 static void add_text(uintptr_t start, uintptr_t size)
 {
     for (int i = 0; i < REAL_TEXTS; i++) {
-        uintptr_t known = atomic_load_explicit(&real_texts[i].start,
-                                               memory_order_relaxed);
+        uintptr_t known =
+            atomic_load_explicit(&real_texts[i].start, memory_order_relaxed);
         if (known == start)
             return;
         if (known)

@@ -16,10 +16,10 @@
 typedef void (*real_function)(void);
 
 /* Calls that the shim makes of its own and does not wrap. */
-#define REAL_ASKS(X)                                                           \
-    X(ncclGetVersion, (int *version))                                          \
-    X(ncclCommCount, (ncclComm_t comm, int *count))                            \
-    X(ncclCommUserRank, (ncclComm_t comm, int *rank))                          \
+#define REAL_ASKS(X)                                  \
+    X(ncclGetVersion, (int *version))                 \
+    X(ncclCommCount, (ncclComm_t comm, int *count))   \
+    X(ncclCommUserRank, (ncclComm_t comm, int *rank)) \
     X(ncclCommCuDevice, (ncclComm_t comm, int *device))
 
 enum real_id {
@@ -46,25 +46,25 @@ static inline real_function real_get(enum real_id id)
 }
 
 #define CT_NCCL_ROWS SHIM_NCCL_ROWS
-#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_,       \
-           type_, redop_, peer_, send_, recv_, params_, args_)                 \
-    typedef ncclResult_t real_##fn_##_t params_;                               \
-    static inline real_##fn_##_t *real_##fn_(void)                             \
-    {                                                                          \
-        return (real_##fn_##_t *)real_get(REAL_##fn_);                         \
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
+           type_, redop_, peer_, send_, recv_, params_, args_)           \
+    typedef ncclResult_t real_##fn_##_t params_;                         \
+    static inline real_##fn_##_t *real_##fn_(void)                       \
+    {                                                                    \
+        return (real_##fn_##_t *)real_get(REAL_##fn_);                   \
     }
-#define COMM(fn_, since_, ret_, params_, args_)                                \
-    typedef ret_ real_##fn_##_t params_;                                       \
-    static inline real_##fn_##_t *real_##fn_(void)                             \
-    {                                                                          \
-        return (real_##fn_##_t *)real_get(REAL_##fn_);                         \
+#define COMM(fn_, since_, ret_, params_, args_)        \
+    typedef ret_ real_##fn_##_t params_;               \
+    static inline real_##fn_##_t *real_##fn_(void)     \
+    {                                                  \
+        return (real_##fn_##_t *)real_get(REAL_##fn_); \
     }
 #include "commtrace/nccl_ops.def"
-#define X(fn_, params_)                                                        \
-    typedef ncclResult_t real_##fn_##_t params_;                               \
-    static inline real_##fn_##_t *real_##fn_(void)                             \
-    {                                                                          \
-        return (real_##fn_##_t *)real_get(REAL_##fn_);                         \
+#define X(fn_, params_)                                \
+    typedef ncclResult_t real_##fn_##_t params_;       \
+    static inline real_##fn_##_t *real_##fn_(void)     \
+    {                                                  \
+        return (real_##fn_##_t *)real_get(REAL_##fn_); \
     }
 REAL_ASKS(X)
 #undef X
@@ -81,8 +81,8 @@ extern struct real_text real_texts[REAL_TEXTS];
 static inline bool real_is_nccl(const void *site)
 {
     for (int i = 0; i < REAL_TEXTS; i++) {
-        uintptr_t start = atomic_load_explicit(&real_texts[i].start,
-                                               memory_order_acquire);
+        uintptr_t start =
+            atomic_load_explicit(&real_texts[i].start, memory_order_acquire);
         if (!start)
             return false;
         if ((uintptr_t)site - start < real_texts[i].size)

@@ -84,14 +84,12 @@ void record_comm(const struct row_comm *row, uint32_t origin)
         return;
     slot->enter_ns = row->enter_ns;
     slot->u.comm.uid = (uint64_t)row->uid;
-    slot->u.comm.parent =
-        row->parent == CT_NULL ? 0 : (uint32_t)row->parent;
+    slot->u.comm.parent = row->parent == CT_NULL ? 0 : (uint32_t)row->parent;
     slot->u.comm.color = row->color == CT_NULL ? 0 : (int32_t)row->color;
     slot->u.comm.child = row->child == CT_NULL ? 0 : (uint32_t)row->child;
     slot->u.comm.nranks = (int32_t)row->nranks;
     slot->u.comm.rank = (int32_t)row->rank;
-    slot->u.comm.device =
-        row->device == CT_NULL ? -1 : (int32_t)row->device;
+    slot->u.comm.device = row->device == CT_NULL ? -1 : (int32_t)row->device;
     slot->u.comm.origin = origin;
     slot->u.comm.library = (uint32_t)row->library;
     memset(slot->u.comm.name, 0, sizeof(slot->u.comm.name));
@@ -159,8 +157,7 @@ static uint32_t time_grouped(const struct call *call, struct group *group,
     struct group_target *target = group_target(group, comm, stream);
     if (!target)
         return 0;
-    if (target->nops++ == 0 && comm->gpu &&
-        gpu_is_capturing(comm->gpu, stream))
+    if (target->nops++ == 0 && comm->gpu && gpu_is_capturing(comm->gpu, stream))
         target->flags |= CT_FLAG_CAPTURED;
     if (target->flags & CT_FLAG_CAPTURED)
         return CT_FLAG_CAPTURED;

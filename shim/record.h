@@ -54,8 +54,7 @@ static inline int64_t record_now(void)
  * hook_leave() follows in either case. */
 static inline bool hook_enter(const void *site)
 {
-    return thread_state.depth++ == 0 && !real_is_nccl(site) &&
-           init_recording();
+    return thread_state.depth++ == 0 && !real_is_nccl(site) && init_recording();
 }
 
 /* The same for calls that say nothing worth beginning for. */

@@ -19,8 +19,7 @@ static bool read_header(int fd, struct ct_ring_header *header)
     struct stat st;
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
            st.st_uid == geteuid() && st.st_nlink == 1 &&
-           pread(fd, header, sizeof(*header), 0) ==
-               (ssize_t)sizeof(*header) &&
+           pread(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
            !memcmp(header->magic, CT_RING_MAGIC, sizeof(header->magic)) &&
            header->version == CT_RING_VERSION &&
            memchr(header->db_path, 0, sizeof(header->db_path)) &&
@@ -64,8 +63,8 @@ static bool move(int fd, const char *db_path)
     char target[2100], part[2140];
     snprintf(target, sizeof(target), "%s.ring", db_path);
     snprintf(part, sizeof(part), "%s.%d.part", target, (int)getpid());
-    int to = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                  0600);
+    int to =
+        open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return errno == ENOENT; /* the trace has been deleted meanwhile */
     bool done = copy(fd, to);

@@ -49,10 +49,9 @@ static inline struct ct_slot *ring_reserve(struct ring *ring,
             atomic_load_explicit(&header->tail, memory_order_acquire);
         if ((int64_t)(head - tail) > (int64_t)ring->mask)
             return NULL;
-    } while (!atomic_compare_exchange_weak_explicit(&header->head, &head,
-                                                    head + 1,
-                                                    memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &header->head, &head, head + 1, memory_order_relaxed,
+        memory_order_relaxed));
     *position = head;
     return &ring->slots[head & ring->mask];
 }

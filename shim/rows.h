@@ -16,7 +16,9 @@
 #define ROW_TYPE_F64 double
 #define TABLE(table_, scope_, doc_) struct row_##table_ {
 #define COL(table_, column_, type_, doc_) ROW_TYPE_##type_ column_;
-#define END(table_) };
+#define END(table_) \
+    }               \
+    ;
 #include "commtrace/schema.def"
 
 enum row_table {

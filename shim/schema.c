@@ -32,7 +32,7 @@ static const struct table tables[] = {
 #define SQL_TXT "TEXT"
 #define SQL_F64 "REAL"
 static const struct column columns[] = {
-#define COL(table_, column_, type_, doc_)                                      \
+#define COL(table_, column_, type_, doc_) \
     {#table_, #column_, SQL_##type_, doc_},
 #include "commtrace/schema.def"
 };
@@ -70,24 +70,24 @@ static int create_table(sqlite3 *db, const struct table *table)
 static int fill_lookups(sqlite3 *db)
 {
     int rc = SQLITE_OK;
-#define ADD(...)                                                               \
-    if (rc == SQLITE_OK)                                                       \
+#define ADD(...)         \
+    if (rc == SQLITE_OK) \
         rc = run(db, sqlite3_mprintf(__VA_ARGS__));
-#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, ...)          \
-    ADD("INSERT INTO op_kind VALUES(%d,%Q,%Q,%d,%Q,%Q,%Q)", CT_OP_##id_,       \
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, ...)    \
+    ADD("INSERT INTO op_kind VALUES(%d,%Q,%Q,%d,%Q,%Q,%Q)", CT_OP_##id_, \
         name_, #fn_, CT_OP_##base_, #class_, #size_, #wire_)
 #include "commtrace/nccl_ops.def"
-#define TYPE(id_, value_, name_, bytes_)                                       \
+#define TYPE(id_, value_, name_, bytes_) \
     ADD("INSERT INTO data_type VALUES(%d,%Q,%d)", value_, name_, bytes_)
-#define REDOP(id_, value_, name_)                                              \
+#define REDOP(id_, value_, name_) \
     ADD("INSERT INTO red_op VALUES(%d,%Q)", value_, name_)
 #include "commtrace/nccl_types.def"
-#define FLAG(id_, bit_, name_, meaning_)                                       \
+#define FLAG(id_, bit_, name_, meaning_) \
     ADD("INSERT INTO flag VALUES(%d,%Q,%Q)", bit_, name_, meaning_)
 #include "commtrace/flags.def"
-#define LINK(id_, name_, network_, base_, hop_, busbw_, source_)               \
-    ADD("INSERT INTO link_class VALUES(%d,%Q,%d,%g,%g,%g,%Q)", CT_LINK_##id_,  \
-        name_, network_, (double)(base_), (double)(hop_), (double)(busbw_),    \
+#define LINK(id_, name_, network_, base_, hop_, busbw_, source_)              \
+    ADD("INSERT INTO link_class VALUES(%d,%Q,%d,%g,%g,%g,%Q)", CT_LINK_##id_, \
+        name_, network_, (double)(base_), (double)(hop_), (double)(busbw_),   \
         source_)
 #include "commtrace/links.def"
 #undef ADD

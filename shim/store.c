@@ -30,32 +30,31 @@ static inline int bind_F64(sqlite3_stmt *put, int at, double value)
                         : sqlite3_bind_double(put, at, value);
 }
 
-#define TABLE(table_, scope_, doc_)                                            \
-    static inline int bind_##table_(sqlite3_stmt *put,                         \
-                                    const struct row_##table_ *row)            \
-    {                                                                          \
-        int at = 1;
+#define TABLE(table_, scope_, doc_)                                 \
+    static inline int bind_##table_(sqlite3_stmt *put, int at,      \
+                                    const struct row_##table_ *row) \
+    {
 #define COL(table_, column_, type_, doc_) bind_##type_(put, at++, row->column_);
-#define END(table_)                                                            \
-        return at;                                                             \
+#define END(table_) \
+    return at;      \
     }
 #include "commtrace/schema.def"
 
 /* The tables that get rows while the process runs, and whether their first
  * column is the key by which a row is replaced. */
-#define WRITTEN(X)                                                             \
-    X(meta, 0)                                                                 \
-    X(process, 0)                                                              \
-    X(library, 1)                                                              \
-    X(policy, 0)                                                               \
-    X(clock, 0)                                                                \
-    X(device, 1)                                                               \
-    X(gpu_link, 0)                                                             \
-    X(comm, 1)                                                                 \
-    X(comm_event, 0)                                                           \
-    X(op_class, 1)                                                             \
-    X(op, 1)                                                                   \
-    X(launch, 1)                                                               \
+#define WRITTEN(X)   \
+    X(meta, 0)       \
+    X(process, 0)    \
+    X(library, 1)    \
+    X(policy, 0)     \
+    X(clock, 0)      \
+    X(device, 1)     \
+    X(gpu_link, 0)   \
+    X(comm, 1)       \
+    X(comm_event, 0) \
+    X(op_class, 1)   \
+    X(op, 1)         \
+    X(launch, 1)     \
     X(loss, 0)
 
 static const char *const table_names[ROW_COUNT] = {
@@ -92,8 +91,7 @@ static int prepare_put(struct store *store, enum row_table table, int has_key)
         sqlite3_stmt *ask;
         sqlite3_str_appendf(sql, "REPLACE INTO \"%w\"(", table_names[table]);
         if (prepare(store->db,
-                    sqlite3_mprintf("SELECT * FROM \"%w\"",
-                                    table_names[table]),
+                    sqlite3_mprintf("SELECT * FROM \"%w\"", table_names[table]),
                     &ask) == SQLITE_OK)
             for (int i = 0; i < n; i++)
                 sqlite3_str_appendf(sql, "\"%w\",",
@@ -107,11 +105,26 @@ static int prepare_put(struct store *store, enum row_table table, int has_key)
     return prepare(store->db, sqlite3_str_finish(sql), &store->put[table]);
 }
 
+/* Most rows are ops, and half of what an insert costs is the statement around
+ * it: so they go in several to a statement. */
+static int prepare_ops(struct store *store)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "REPLACE INTO op VALUES");
+    for (int i = 0; i < STORE_OPS; i++) {
+        sqlite3_str_appendall(sql, i ? ",(?" : "(?");
+        for (int column = 1; column < table_columns[ROW_op]; column++)
+            sqlite3_str_appendall(sql, ",?");
+        sqlite3_str_appendall(sql, ")");
+    }
+    return prepare(store->db, sqlite3_str_finish(sql), &store->put_ops);
+}
+
 static int prepare_all(struct store *store)
 {
-    int rc = SQLITE_OK;
-#define X(table_, has_key_)                                                    \
-    if (rc == SQLITE_OK)                                                       \
+    int rc = prepare_ops(store);
+#define X(table_, has_key_) \
+    if (rc == SQLITE_OK)    \
         rc = prepare_put(store, ROW_##table_, has_key_);
     WRITTEN(X)
 #undef X
@@ -140,8 +153,9 @@ static int configure(struct store *store, bool network)
                 : "PRAGMA synchronous=OFF;PRAGMA journal_mode=WAL;"
                   "PRAGMA journal_size_limit=4194304";
     sqlite3_busy_timeout(store->db, 2000);
-    int rc = sqlite3_exec(store->db, "PRAGMA temp_store=MEMORY;"
-                                     "PRAGMA cache_size=-2048",
+    int rc = sqlite3_exec(store->db,
+                          "PRAGMA temp_store=MEMORY;"
+                          "PRAGMA cache_size=-2048",
                           NULL, NULL, NULL);
     return rc == SQLITE_OK ? sqlite3_exec(store->db, sql, NULL, NULL, NULL)
                            : rc;
@@ -169,10 +183,9 @@ static int64_t page_size(sqlite3 *db)
 int store_open(struct store *store, const char *path, bool network)
 {
     *store = (struct store){0};
-    int rc = sqlite3_open_v2(path, &store->db,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-                                 SQLITE_OPEN_NOMUTEX,
-                             NULL);
+    int rc = sqlite3_open_v2(
+        path, &store->db,
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK)
         rc = configure(store, network);
     if (rc == SQLITE_OK)
@@ -189,6 +202,7 @@ void store_close(struct store *store)
 {
     for (size_t i = 0; i < ROW_COUNT; i++)
         sqlite3_finalize(store->put[i]);
+    sqlite3_finalize(store->put_ops);
     sqlite3_finalize(store->begin);
     sqlite3_finalize(store->commit);
     sqlite3_finalize(store->rollback);
@@ -208,12 +222,12 @@ static int put_row(struct store *store, const struct row *row)
 {
     sqlite3_stmt *put = store->put[row->table];
     switch (row->table) {
-#define X(table_, has_key_)                                                    \
-    case ROW_##table_: {                                                       \
-        int at = bind_##table_(put, &row->u.table_);                           \
-        if (!(has_key_))                                                       \
-            bind_I64(put, at, row->rowid);                                     \
-        break;                                                                 \
+#define X(table_, has_key_)                             \
+    case ROW_##table_: {                                \
+        int at = bind_##table_(put, 1, &row->u.table_); \
+        if (!(has_key_))                                \
+            bind_I64(put, at, row->rowid);              \
+        break;                                          \
     }
         WRITTEN(X)
 #undef X
@@ -223,14 +237,39 @@ static int put_row(struct store *store, const struct row *row)
     return step(put);
 }
 
+static size_t count_ops(const struct row *rows, size_t n)
+{
+    size_t ops = 0;
+    while (ops < n && ops < STORE_OPS && rows[ops].table == ROW_op)
+        ops++;
+    return ops;
+}
+
+static int put_ops(struct store *store, const struct row *rows)
+{
+    int at = 1;
+    for (int i = 0; i < STORE_OPS; i++)
+        at = bind_op(store->put_ops, at, &rows[i].u.op);
+    return step(store->put_ops);
+}
+
+static int put_rows(struct store *store, const struct row *rows, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        bool many = count_ops(rows + i, n - i) == STORE_OPS;
+        if ((many ? put_ops(store, rows + i) : put_row(store, rows + i)) != 0)
+            return -1;
+        i += many ? STORE_OPS : 1;
+    }
+    return 0;
+}
+
 int store_write(struct store *store, const struct row *rows, size_t n)
 {
     if (step(store->begin) != 0)
         return -1;
-    size_t i = 0;
-    while (i < n && put_row(store, &rows[i]) == 0)
-        i++;
-    if (i == n && step(store->commit) == 0)
+    if (put_rows(store, rows, n) == 0 && step(store->commit) == 0)
         return 0;
     /* Some errors have ended the transaction already. */
     if (!sqlite3_get_autocommit(store->db))
@@ -245,8 +284,8 @@ int64_t store_bytes(struct store *store)
 
 void store_checkpoint(struct store *store)
 {
-    sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
-                              NULL, NULL);
+    sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                              NULL);
 }
 
 const char *store_error(const struct store *store)

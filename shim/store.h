@@ -14,10 +14,12 @@ struct sqlite3_stmt;
 struct store {
     struct sqlite3 *db;
     struct sqlite3_stmt *put[ROW_COUNT];
+    struct sqlite3_stmt *put_ops; /* STORE_OPS rows of `op` at once */
     struct sqlite3_stmt *begin, *commit, *rollback, *pages;
     int64_t page_bytes;
-    int columns[ROW_COUNT];
 };
+
+enum { STORE_OPS = 32 };
 
 /* Creates the file with tables, views and look-up rows. 0 or -1. */
 int store_open(struct store *store, const char *path, bool network);

@@ -163,16 +163,14 @@ static void read_link(const struct nvml *nvml, void *handle, unsigned link,
     struct nvml_pci pci;
     if (nvml->link_state(handle, link, &active) != 0 || !active)
         return;
-    if (nvml->link_version &&
-        nvml->link_version(handle, link, &version) == 0)
+    if (nvml->link_version && nvml->link_version(handle, link, &version) == 0)
         found->version = (int)version;
     if (nvml->link_remote_type &&
         nvml->link_remote_type(handle, link, &type) != 0)
         type = NVML_REMOTE_GPU;
     if (type == NVML_REMOTE_SWITCH)
         found->switches++;
-    else if (nvml->link_remote &&
-             nvml->link_remote(handle, link, &pci) == 0)
+    else if (nvml->link_remote && nvml->link_remote(handle, link, &pci) == 0)
         count_peer(found, pci.bus_id);
 }
 
@@ -218,8 +216,7 @@ static void add_others(const struct nvml *nvml, void *handle, int64_t device,
         struct nvml_pci pci;
         char tidy[32];
         int status = -1;
-        if (nvml->by_index(i, &other) != 0 ||
-            nvml->pci_info(other, &pci) != 0)
+        if (nvml->by_index(i, &other) != 0 || nvml->pci_info(other, &pci) != 0)
             continue;
         tidy_pci(pci.bus_id, tidy, sizeof(tidy));
         if (!strcmp(tidy, own) || has_nvlink(found, tidy))

@@ -80,8 +80,7 @@ static void add_process(struct trace *trace, int64_t end_ns)
 static void add_policy(struct trace *trace)
 {
     struct row *row = batch_add(&trace->gather.batch, ROW_policy);
-    unsigned shift =
-        atomic_load_explicit(&policy_shift, memory_order_relaxed);
+    unsigned shift = atomic_load_explicit(&policy_shift, memory_order_relaxed);
     if (!row)
         return;
     row->u.policy = (struct row_policy){
@@ -165,8 +164,7 @@ static void count_losses(struct trace *trace)
     losses_add(losses, trace->failing ? LOSS_WRITE_OPS : LOSS_RING_OPS,
                grown(&header->lost_ops, &trace->seen_ops), since, at);
     losses_add(losses, LOSS_RING_LAUNCHES,
-               grown(&header->lost_launches, &trace->seen_launches), since,
-               at);
+               grown(&header->lost_launches, &trace->seen_launches), since, at);
     losses_add(losses, LOSS_RING_COMMS,
                grown(&header->lost_comms, &trace->seen_comms), since, at);
     losses_add(losses, LOSS_RING_LEAVES,
@@ -212,8 +210,7 @@ static int write_batch(struct trace *trace)
 
 static void check_size(struct trace *trace)
 {
-    if (trace->full || store_bytes(&trace->store) >> 20 <
-                           trace->config->max_mb)
+    if (trace->full || store_bytes(&trace->store) >> 20 < trace->config->max_mb)
         return;
     trace->full = true;
     policy_set((struct timing){.mode = TIMING_OFF});
@@ -232,8 +229,8 @@ static void gather(struct trace *trace, bool force)
                    gather_discard(&trace->gather), trace->looked_ns, at);
         return;
     }
-    uint64_t head = atomic_load_explicit(&trace->ring->header->head,
-                                         memory_order_relaxed);
+    uint64_t head =
+        atomic_load_explicit(&trace->ring->header->head, memory_order_relaxed);
     if (head != trace->gather.next || trace->gather.on_gpu.n)
         tie_gpus(trace);
     gather_finished(&trace->gather);
@@ -297,8 +294,7 @@ int trace_open(struct trace *trace, struct ring *ring,
                const struct config *config, const struct process *process,
                bool network)
 {
-    *trace = (struct trace){
-        .config = config, .process = process, .ring = ring};
+    *trace = (struct trace){.config = config, .process = process, .ring = ring};
     if (gather_init(&trace->gather, ring) != 0)
         return -1;
     trace->gather.new_device = new_device;

@@ -23,8 +23,8 @@ struct trace {
     bool told_library;
     int64_t looked_ns; /* last look at the counters of lost slots */
     uint64_t seen_ops, seen_launches, seen_comms, seen_leaves, seen_pairs;
-    int64_t tied_ns;   /* last clock row without a device */
-    int64_t rate_ns;   /* since when gather.launches is counted for `auto` */
+    int64_t tied_ns; /* last clock row without a device */
+    int64_t rate_ns; /* since when gather.launches is counted for `auto` */
     uint64_t rate_launches;
     char tail[24];
     char options[1024];

@@ -131,8 +131,8 @@ static void drain(struct trace *trace)
 }
 
 struct pace {
-    int64_t flush_ns;    /* between flushes of everything */
-    uint64_t early;      /* slots that are worth a transaction before */
+    int64_t flush_ns; /* between flushes of everything */
+    uint64_t early;   /* slots that are worth a transaction before */
     int64_t flushed_ns;
     int64_t sleep_ms;
     int64_t retry_ns;
@@ -195,8 +195,8 @@ static void *work(void *unused)
         init_stop();
         ring_remove(&recorder.ring);
     } else if (network = is_network(writer.process->dir),
-               trace_open(&trace, &recorder.ring, writer.config,
-                          writer.process, network) != 0) {
+               trace_open(&trace, &recorder.ring, writer.config, writer.process,
+                          network) != 0) {
         init_stop();
         ring_remove(&recorder.ring);
     } else {

@@ -10,13 +10,15 @@
  *   head is advanced past p           reserved; the slot still shows an older p
  *   CT_SLOT_OPEN                      entered: all of it but the leave part is
  *                                     valid; the call is in progress
+ *   CT_SLOT_EMPTY                     for some instructions between OPEN and
+ *                                     LEFT: the leave part is being written
  *   CT_SLOT_LEFT                      the call returned; leave part valid
  *   CT_SLOT_TAKEN                     the writer stored it while it was open;
  *                                     its end comes as a slot of kind LEAVE
  * The writer commits positions in order, stores the first one that it has not
  * in meta.ring_tail within the same transaction, and only then advances tail.
  * So positions in [meta.ring_tail, head) of a dead process are exactly those
- * that its database lacks.
+ * that its database lacks; but for COMM, whose row may be there already.
  *
  * Version: any change of layout or meaning raises CT_RING_VERSION.
  */

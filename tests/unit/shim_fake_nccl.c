@@ -1,0 +1,175 @@
+/*
+ * An NCCL that does nothing, for tests of the shim alone: every operation
+ * succeeds at once, communicators know their size and rank. Broadcast goes
+ * through the exported name of another call, as in the real library.
+ */
+#include "commtrace/nccl_abi.h"
+#include "rows_wrapped.h"
+
+#include <stdlib.h>
+
+struct ncclComm {
+    int nranks;
+    int rank;
+    int device;
+    int splits;
+};
+
+#define CT_NCCL_ROWS SHIM_NCCL_ROWS
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
+           type_, redop_, peer_, send_, recv_, params_, args_)           \
+    ncclResult_t fn_ params_;
+#define COMM(fn_, since_, ret_, params_, args_) ret_ fn_ params_;
+#include "commtrace/nccl_ops.def"
+ncclResult_t ncclGetVersion(int *version);
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count);
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank);
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device);
+
+/* A type out of range is the way to ask for an error. */
+static ncclResult_t answer(ncclComm_t comm, int type)
+{
+    return comm && type < 100 ? ncclSuccess : ncclInvalidArgument;
+}
+
+#define ncclBcast ncclBcast_unused
+#define CT_NCCL_ROWS SHIM_NCCL_ROWS
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
+           type_, redop_, peer_, send_, recv_, params_, args_)           \
+    ncclResult_t fn_ params_;                                            \
+    ncclResult_t fn_ params_                                             \
+    {                                                                    \
+        const void *unused[] = {(send_), (recv_), stream};               \
+        int more[] = {(int)(count_), (redop_), (peer_)};                 \
+        (void)unused, (void)more;                                        \
+        return answer(comm, type_);                                      \
+    }
+#include "commtrace/nccl_ops.def"
+#undef ncclBcast
+
+ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype,
+                       int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
+}
+
+static ncclResult_t make(ncclComm_t *comm, int nranks, int rank)
+{
+    *comm = calloc(1, sizeof(**comm));
+    if (!*comm)
+        return ncclSystemError;
+    (*comm)->nranks = nranks;
+    (*comm)->rank = rank;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    *version = 21901;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+{
+    for (size_t i = 0; i < sizeof(id->internal); i++)
+        id->internal[i] = (char)rand();
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
+                              int rank)
+{
+    (void)commId;
+    return make(comm, nranks, rank);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks,
+                                    ncclUniqueId commId, int rank,
+                                    ncclConfig_t *config)
+{
+    (void)commId, (void)config;
+    return make(comm, nranks, rank);
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
+{
+    for (int i = 0; i < ndev; i++) {
+        if (make(&comm[i], ndev, i) != ncclSuccess)
+            return ncclSystemError;
+        comm[i]->device = devlist ? devlist[i] : i;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
+                           ncclComm_t *newcomm, ncclConfig_t *config)
+{
+    (void)key, (void)config;
+    *newcomm = NULL;
+    return color < 0 ? ncclSuccess : make(newcomm, comm->nranks, comm->rank);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    free(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    return ncclCommDestroy(comm);
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    return answer(comm, 0);
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
+{
+    *asyncError = ncclSuccess;
+    return answer(comm, 0);
+}
+
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size,
+                              void **handle)
+{
+    (void)size;
+    *handle = buff;
+    return answer(comm, 0);
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    (void)handle;
+    return answer(comm, 0);
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
+{
+    *count = comm ? comm->nranks : 0;
+    return answer(comm, 0);
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
+{
+    *rank = comm ? comm->rank : 0;
+    return answer(comm, 0);
+}
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
+{
+    *device = comm ? comm->device : 0;
+    return answer(comm, 0);
+}
+
+ncclResult_t ncclGroupStart(void)
+{
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    return ncclSuccess;
+}
