@@ -42,8 +42,9 @@ struct envelope {
 /* One writer, the source; one reader, the destination. Counts only grow. */
 struct pipe {
     _Atomic uint64_t written;
+    uint64_t restart; /* the writer's own: all before it has been read */
     _Atomic uint32_t sent;
-    char writer_line[48];
+    char writer_line[40];
     _Atomic uint64_t read;
     _Atomic int64_t taken_ns; /* when the reader made room */
     _Atomic uint32_t received;

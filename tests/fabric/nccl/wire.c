@@ -66,13 +66,14 @@ static int64_t book_link(struct transfer *t, struct message *m,
  * pages of shared memory however many they are. */
 static uint64_t place(struct pipe *pipe)
 {
-    uint64_t written = atomic_load_explicit(&pipe->written,
-                                            memory_order_relaxed);
+    uint64_t written =
+        atomic_load_explicit(&pipe->written, memory_order_relaxed);
     uint32_t sent = atomic_load_explicit(&pipe->sent, memory_order_relaxed);
 
     if (atomic_load_explicit(&pipe->received, memory_order_acquire) != sent)
         return written;
-    return (written + PIPE_BYTES - 1) / PIPE_BYTES * PIPE_BYTES;
+    pipe->restart = (written + PIPE_BYTES - 1) / PIPE_BYTES * PIPE_BYTES;
+    return pipe->restart;
 }
 
 /* The writer asks, then looks again; the reader makes room, then looks for a
@@ -135,31 +136,28 @@ static void copy_out(struct pipe *pipe, uint64_t at, char *dst, size_t n)
     memcpy(dst + first, pipe->data, n - first);
 }
 
-/* The reader's count may lie behind where an emptied pipe was restarted. */
-static uint64_t room(struct message *m, struct pipe *pipe)
+/* The reader's count lies behind a restart until it takes the envelope. */
+static uint64_t room(const struct pipe *pipe)
 {
-    uint64_t read = atomic_load_explicit(&pipe->read, memory_order_acquire);
+    uint64_t read = atomic_load(&pipe->read);
     uint64_t written =
         atomic_load_explicit(&pipe->written, memory_order_relaxed);
-    uint64_t start = written - m->moved;
 
-    if (atomic_load_explicit(&pipe->received, memory_order_acquire) ==
-            atomic_load_explicit(&pipe->sent, memory_order_relaxed) - 1 &&
-        read < start)
-        read = start;
+    if (read < pipe->restart)
+        read = pipe->restart;
     return PIPE_BYTES - (written - read);
 }
 
 static size_t send_bytes(struct message *m, struct pipe *pipe)
 {
     size_t n = m->bytes - m->moved;
-    uint64_t space = room(m, pipe);
+    uint64_t space = room(pipe);
     uint64_t written =
         atomic_load_explicit(&pipe->written, memory_order_relaxed);
 
     if (n > space) {
         ask_for_room(m, pipe);
-        space = room(m, pipe);
+        space = room(pipe);
     }
     if (n > space)
         n = space;
