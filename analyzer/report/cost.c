@@ -1,7 +1,7 @@
 /*
  * A job's first steps are slow for reasons of their own, and a mean over all of
- * it would say little about a step. So only instances of steady steps count;
- * where there is no step, everything does, per second.
+ * it would say little about a step. So only ops of steady steps count; where
+ * there is no step, everything does, per second.
  */
 #include "report/cost.h"
 
@@ -10,10 +10,9 @@
 
 #include "report/view.h"
 
-struct sum { /* over the instances of a usage that count */
-    int64_t calls, timed;
+struct sum { /* over the ops of a usage that count, weighted to a period */
+    double calls, sent, timed;
     double transfer_ns, wait_ns;
-    double ranks; /* records found, summed */
 };
 
 /* Counts how op was timed. */
@@ -26,63 +25,85 @@ static void note_time(struct view_times *times, const struct ct_op_row *op)
         times->event++;
     else if (op->gpu_ns != CT_NO_TIME)
         times->group++;
-    else if (op->host_ns != CT_NO_TIME && !(op->flags & CT_FLAG_ZERO) &&
-             !(op->flags & CT_FLAG_CAPTURED))
+    else if (op->host_ns != CT_NO_TIME &&
+             !(op->flags & (CT_FLAG_ZERO | CT_FLAG_CAPTURED)))
         times->host++;
     else
         times->none++;
 }
 
-/* Marks the instances that an op of a steady step belongs to. */
-static void mark_steady(struct view *view, const struct ct_process *process,
-                        unsigned char *steady)
+/* An early end of a send frees the sender: it did not spend the transfer. */
+int64_t cost_transfer_ns(const struct ct_process *process,
+                         const struct ct_op_row *op,
+                         const struct ct_instance *instance)
 {
-    for (int i = 0; i < process->nops; i++) {
-        const struct ct_op_row *op = &process->ops[i];
+    enum ct_op kind = process->classes[op->cls].kind;
+
+    if (op->gpu_ns == CT_NO_TIME || instance->transfer_ns == CT_NO_TIME)
+        return CT_NO_TIME;
+    if (ct_op_infos[kind].cls == CT_SEND && op->gpu_ns < instance->transfer_ns)
+        return op->gpu_ns;
+    return instance->transfer_ns;
+}
+
+static void add_op(struct sum *sum, const struct view *view, int process, int i,
+                   double weight)
+{
+    const struct ct_process *p = &view->trace->processes[process];
+    const struct ct_op_row *op = &p->ops[i];
+    int64_t transfer =
+        cost_transfer_ns(p, op, &view->job->instances[op->instance]);
+
+    sum->calls += weight;
+    if (ct_op_infos[p->classes[op->cls].kind].cls != CT_RECV)
+        sum->sent += weight;
+    if (transfer == CT_NO_TIME)
+        return;
+    sum->timed += weight;
+    sum->transfer_ns += weight * (double)transfer;
+    sum->wait_ns += weight * (double)ct_op_wait_ns(view->trace, process, i);
+}
+
+static int steady_steps(const struct ct_process *p)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->nsteps; i++)
+        n += p->steps[i].kind == CT_STEP_STEADY;
+    return n;
+}
+
+static void add_process(struct view *view, int process, struct sum *sums)
+{
+    const struct ct_process *p = &view->trace->processes[process];
+    const struct ct_job *job = view->job;
+    double periods = job->nsteps ? steady_steps(p) : (double)job->span_ns / 1e9;
+
+    for (int i = 0; i < p->nops; i++) {
+        const struct ct_op_row *op = &p->ops[i];
+        bool steady =
+            op->step != CT_NONE && p->steps[op->step].kind == CT_STEP_STEADY;
 
         note_time(&view->times, op);
-        if (op->instance != CT_NONE && op->step != CT_NONE &&
-            process->steps[op->step].kind == CT_STEP_STEADY)
-            steady[op->instance] = 1;
+        if (op->instance != CT_NONE && periods > 0 &&
+            (steady || !job->nsteps) &&
+            job->instances[op->instance].usage != CT_NONE)
+            add_op(&sums[job->instances[op->instance].usage], view, process, i,
+                   1 / periods);
     }
 }
 
-static void add_instance(struct sum *sum, const struct ct_instance *instance)
-{
-    sum->calls++;
-    sum->ranks += instance->ranks;
-    if (instance->transfer_ns == CT_NO_TIME)
-        return;
-    sum->timed++;
-    sum->transfer_ns += (double)instance->transfer_ns;
-    if (instance->timed)
-        sum->wait_ns += (double)instance->wait_sum_ns / instance->timed;
-}
-
-/* How many ranks of its communicator take part in a call of usage. */
-static double participants(const struct ct_usage *usage, const struct sum *sum)
-{
-    if (usage->src != CT_NONE)
-        return usage->src == usage->dst ? 1 : 2;
-    if (usage->grouped && ct_op_infos[usage->base].cls != CT_COLL)
-        return sum->ranks / (double)sum->calls;
-    return NAN;
-}
-
 static void set_cost(struct view_cost *cost, const struct ct_usage *usage,
-                     int nranks, const struct sum *sum, double periods)
+                     int ranks, const struct sum *sum)
 {
-    double share, per_call;
+    double per_call;
 
-    if (!sum->calls || !(periods > 0))
+    if (!(sum->calls > 0) || ranks < 1)
         return;
-    share = participants(usage, sum) / nranks;
-    if (isnan(share))
-        share = 1;
-    cost->calls = (double)sum->calls / periods * share;
-    cost->bytes = cost->calls * (double)usage->bytes;
+    cost->calls = sum->calls / ranks;
+    cost->bytes = sum->sent / ranks * (double)usage->bytes;
     /* Unsampled calls are taken to cost what the sampled ones did. */
-    per_call = sum->timed ? cost->calls / (double)sum->timed / 1e6 : NAN;
+    per_call = sum->timed > 0 ? cost->calls / sum->timed / 1e6 : NAN;
     cost->transfer_ms = sum->transfer_ns * per_call;
     cost->wait_ms = sum->wait_ns * per_call;
 }
@@ -90,27 +111,19 @@ static void set_cost(struct view_cost *cost, const struct ct_usage *usage,
 int cost_measure(struct view *view)
 {
     const struct ct_job *job = view->job;
-    size_t ninstances = (size_t)job->ninstances + 1;
     struct sum *sums = calloc((size_t)job->nusages + 1, sizeof *sums);
-    unsigned char *steady = calloc(ninstances, 1);
-    double periods = job->nsteps ? job->nsteps : (double)job->span_ns / 1e9;
 
     view->per = job->nsteps ? "step" : "second";
     view->costs = calloc((size_t)job->nusages + 1, sizeof *view->costs);
-    if (!sums || !steady || !view->costs) {
+    if (!sums || !view->costs) {
         free(sums);
-        free(steady);
         return -1;
     }
     for (int i = 0; i < job->nprocesses; i++)
-        mark_steady(view, &view->trace->processes[job->processes[i]], steady);
-    for (int i = 0; i < job->ninstances; i++)
-        if ((steady[i] || !job->nsteps) && job->instances[i].usage != CT_NONE)
-            add_instance(&sums[job->instances[i].usage], &job->instances[i]);
+        add_process(view, job->processes[i], sums);
     for (int i = 0; i < job->nusages; i++)
         set_cost(&view->costs[i], &job->usages[i],
-                 job->comms[job->usages[i].comm].nranks, &sums[i], periods);
+                 job->comms[job->usages[i].comm].nknown, &sums[i]);
     free(sums);
-    free(steady);
     return 0;
 }

@@ -101,14 +101,17 @@ struct volume { /* while a family is summed up */
     double bytes, most;
 };
 
+/* The largest message says most about bandwidth. Without clean samples a time
+ * may hide a part of the transfer; of a group it is at least its share. */
 static void note_top(struct family *f, const struct ct_usage *u)
 {
     if (u->median_ns == CT_NO_TIME || u->median_ns <= 0 ||
+        (!u->nsamples && !u->grouped) ||
         (u->bytes <= f->top_bytes && !isnan(f->top_us)))
         return;
     f->top_bytes = u->bytes;
     f->top_us = (double)u->median_ns / 1e3;
-    f->top_grouped = u->grouped;
+    f->top_shared = !u->nsamples;
 }
 
 static void add_usage(struct family *f, const struct view *view, int usage,

@@ -27,7 +27,7 @@ struct family { /* role x use x op x group size x place */
     uint64_t main_bytes; /* message size that carries most bytes */
     uint64_t top_bytes;  /* largest message size that was timed */
     double top_us;       /* its median; NAN: none */
-    bool top_grouped;    /* that is of whole groups */
+    bool top_shared;     /* that is a share of groups, by bytes */
 };
 
 struct families {

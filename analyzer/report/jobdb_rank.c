@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "report/cost.h"
 #include "report/jobdb_insert.h"
 #include "trace/db.h"
 
@@ -220,14 +221,6 @@ static void put_op(struct jobdb *db, const struct ct_process *p, int number,
     jobdb_end(db);
 }
 
-/* Of the ops of a launch, the first one stands for the group's time. */
-static bool counts(const struct ct_process *p, int i)
-{
-    int launch = p->ops[i].launch;
-
-    return launch == CT_NONE || p->launches[launch].first_op == i;
-}
-
 static void put_match(struct jobdb *db, const struct view *view, int number,
                       int i, int64_t first_instance, int64_t first_usage)
 {
@@ -235,8 +228,8 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
     const struct ct_op_row *op = &p->ops[i];
     const struct ct_instance *instance =
         op->instance == CT_NONE ? NULL : &view->job->instances[op->instance];
-    bool timed =
-        instance && instance->transfer_ns != CT_NO_TIME && counts(p, i);
+    int64_t transfer =
+        instance ? cost_transfer_ns(p, op, instance) : CT_NO_TIME;
 
     jobdb_start(db, JOBDB_T_op_match);
     jobdb_int(db, number);
@@ -247,13 +240,10 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
                         ? first_usage + instance->usage
                         : CT_NONE);
     jobdb_index(db, op->step);
-    jobdb_time(db, timed ? instance->transfer_ns : CT_NO_TIME);
-    if (timed && op->gpu_ns != CT_NO_TIME)
-        jobdb_int(db, op->gpu_ns > instance->transfer_ns
-                          ? op->gpu_ns - instance->transfer_ns
-                          : 0);
-    else
-        jobdb_none(db);
+    jobdb_time(db, transfer);
+    jobdb_time(db, transfer == CT_NO_TIME
+                       ? CT_NO_TIME
+                       : ct_op_wait_ns(view->trace, number, i));
     jobdb_end(db);
 }
 

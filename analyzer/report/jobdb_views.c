@@ -8,9 +8,14 @@
 
 #define TEXT_OF(x_) #x_
 #define NUMBER(x_) TEXT_OF(x_)
-#define IN_FLIGHT 384 /* what samples/sql asks flags for */
+/* SQL wants flags.def's bits as text. */
+#define IN_CALL 128
+#define RUNNING 256
+#define IN_FLIGHT 384
 
-_Static_assert((CT_FLAG_IN_CALL | CT_FLAG_RUNNING) == IN_FLIGHT, "");
+_Static_assert(CT_FLAG_IN_CALL == IN_CALL && CT_FLAG_RUNNING == RUNNING &&
+                   (IN_CALL | RUNNING) == IN_FLIGHT,
+               "flags.def");
 
 static const char *const statements[] = {
     "CREATE INDEX op_match_usage ON op_match(usage, step)",
@@ -28,40 +33,51 @@ static const char *const statements[] = {
     "CREATE INDEX link_uid ON link(uid)",
     "CREATE INDEX step_process ON step(process, n)",
 
-    "CREATE VIEW v_op AS -- one row per call, everything readable\n"
-    "SELECT p.job, p.rank, p.node, o.process, o.id AS op, m.step,\n"
-    "       u.role, k.name AS operation, c.count, t.name AS type,\n"
-    "       r.name AS redop,\n"
-    "       CASE k.size WHEN 'ALL_SHARES' THEN g.nranks ELSE 1 END\n"
-    "         * CASE k.size WHEN 'NONE' THEN 0 ELSE c.count END * t.bytes\n"
-    "         AS bytes, -- message size S\n"
-    "       g.id AS comm, g.uid, g.name AS comm_name, g.nranks,\n"
+    "CREATE VIEW v_op AS -- one row per call, everything readable; names as\n"
+    "-- in a rank's file, but rank is that of the job\n"
+    "SELECT p.job, p.rank, p.node, o.process, o.id, m.step, u.role,\n"
+    "       k.name AS op, k.function, c.count,\n"
+    "       coalesce(t.name, c.type) AS type,\n"
+    "       coalesce(r.name, c.redop) AS redop,\n"
+    "       CASE k.size WHEN 'ONE_SHARE' THEN c.count * t.bytes\n"
+    "                   WHEN 'ALL_SHARES' THEN c.count * t.bytes * g.nranks\n"
+    "                   ELSE 0 END AS bytes, -- message size S\n"
+    "       c.comm, g.uid, g.name AS comm_name, g.nranks,\n"
     "       g.rank AS comm_rank, c.peer, l.name AS link, l.network,\n"
     "       o.ordinal, m.instance, o.enter_ns, o.host_ns,\n"
     "       coalesce(o.enter_ns + o.gpu_off_ns, a.enter_ns + a.gpu_off_ns)\n"
-    "         AS start_ns, -- on the GPU\n"
+    "         AS gpu_start_ns,\n"
     "       coalesce(o.gpu_ns, a.gpu_ns) AS gpu_ns, -- of its group, if any\n"
-    "       m.transfer_ns, m.wait_ns, -- of a group: on its first op\n"
-    "       o.grp, (o.flags & " NUMBER(
-        IN_FLIGHT) ") <> 0 AS in_flight,\n"
-                   "       o.flags, c.stream, c.site\n"
-                   "  FROM op o\n"
-                   "  JOIN op_class c ON c.process = o.process AND c.id = "
-                   "o.class\n"
-                   "  JOIN comm g ON g.process = o.process AND g.id = c.comm\n"
-                   "  JOIN op_kind k ON k.id = c.kind\n"
-                   "  LEFT JOIN data_type t ON t.id = c.type\n"
-                   "  LEFT JOIN red_op r ON r.id = c.redop\n"
-                   "  LEFT JOIN place p ON p.process = o.process\n"
-                   "  LEFT JOIN op_match m ON m.process = o.process AND m.op = "
-                   "o.id\n"
-                   "  LEFT JOIN usage u ON u.id = m.usage\n"
-                   "  LEFT JOIN link_class l ON l.id = u.link\n"
-                   "  LEFT JOIN launch a ON a.process = o.process AND a.id = "
-                   "m.launch",
+    "       m.transfer_ns, m.wait_ns,\n"
+    "       CASE WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
+    "            WHEN a.gpu_ns IS NOT NULL THEN 'group'\n"
+    "            ELSE 'host' END AS time_source,\n"
+    "       CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
+    "            WHEN o.flags & " NUMBER(
+        IN_CALL) " THEN 'in call'\n"
+                 "            WHEN o.flags & " NUMBER(
+                     RUNNING) " THEN 'running'\n"
+                              "            ELSE 'done' END AS state,\n"
+                              "       o.flags >> 16 AS result, o.grp, o.flags, "
+                              "c.stream, c.site\n"
+                              "  FROM op o\n"
+                              "  JOIN op_class c ON c.process = o.process AND "
+                              "c.id = o.class\n"
+                              "  JOIN comm g ON g.process = o.process AND g.id "
+                              "= c.comm\n"
+                              "  JOIN op_kind k ON k.id = c.kind\n"
+                              "  LEFT JOIN data_type t ON t.id = c.type\n"
+                              "  LEFT JOIN red_op r ON r.id = c.redop\n"
+                              "  LEFT JOIN place p ON p.process = o.process\n"
+                              "  LEFT JOIN op_match m ON m.process = o.process "
+                              "AND m.op = o.id\n"
+                              "  LEFT JOIN usage u ON u.id = m.usage\n"
+                              "  LEFT JOIN link_class l ON l.id = u.link\n"
+                              "  LEFT JOIN launch a ON a.process = o.process "
+                              "AND a.id = m.launch",
 
     "CREATE VIEW v_instance AS -- one row per communication over all ranks\n"
-    "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS operation,\n"
+    "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS op,\n"
     "       i.uid, i.ordinal, u.src, u.dst, i.bytes, i.ranks,\n"
     "       l.name AS link, l.network, i.transfer_ns, i.wait_ns, i.bound,\n"
     "       u.grouped, iu.usage\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/commands.h"
+#include "report/cost.h"
 #include "report/view.h"
 
 struct op_line {
@@ -121,25 +122,28 @@ static void fill_state(char *state, size_t size, uint32_t flags)
                  result);
 }
 
-static void fill_times(struct op_line *line, const struct ct_job *job,
-                       const struct ct_op_row *op)
+static void fill_times(struct op_line *line, const struct ct_trace *trace,
+                       int process, int i)
 {
+    const struct ct_process *p = &trace->processes[process];
+    const struct ct_op_row *op = &p->ops[i];
     const struct ct_instance *instance =
-        op->instance == CT_NONE ? NULL : &job->instances[op->instance];
+        op->instance == CT_NONE ? NULL
+                                : &trace->jobs[p->job].instances[op->instance];
 
     line->enter_ms = (double)op->enter_ns / 1e6;
     line->host_us = us(op->host_ns);
     line->gpu_us = us(op->gpu_ns);
-    line->transfer_us = instance ? us(instance->transfer_ns) : NAN;
-    line->wait_us = line->gpu_us - line->transfer_us;
-    if (line->wait_us < 0)
-        line->wait_us = 0;
+    line->transfer_us = instance ? us(cost_transfer_ns(p, op, instance)) : NAN;
+    line->wait_us =
+        isnan(line->transfer_us) ? NAN : us(ct_op_wait_ns(trace, process, i));
 }
 
 static void fill_line(struct op_line *line, const struct wanted *wanted,
-                      const struct ct_job *job, const struct ct_process *p,
-                      int i)
+                      const struct ct_trace *trace, int process, int i)
 {
+    const struct ct_process *p = &trace->processes[process];
+    const struct ct_job *job = &trace->jobs[p->job];
     const struct ct_op_row *op = &p->ops[i];
     const struct ct_op_class_row *cls = &p->classes[op->cls];
 
@@ -158,13 +162,16 @@ static void fill_line(struct op_line *line, const struct wanted *wanted,
                      ? type_names[cls->type]
                      : NULL;
     line->bytes = cls->bytes;
-    fill_times(line, job, op);
+    fill_times(line, trace, process, i);
     fill_state(line->state, sizeof line->state, op->flags);
 }
 
 static void put_process(struct out *out, struct wanted *wanted,
-                        const struct ct_job *job, const struct ct_process *p)
+                        const struct ct_trace *trace, int process)
 {
+    const struct ct_process *p = &trace->processes[process];
+    const struct ct_job *job = &trace->jobs[p->job];
+
     if (wanted->cli->rank != CT_NONE && p->rank != wanted->cli->rank)
         return;
     for (int i = 0; i < p->nops && wanted->left != 0; i++) {
@@ -173,7 +180,7 @@ static void put_process(struct out *out, struct wanted *wanted,
         if (!is_wanted(wanted, job, p, &p->ops[i]))
             continue;
         memset(&line, 0, sizeof line);
-        fill_line(&line, wanted, job, p, i);
+        fill_line(&line, wanted, trace, process, i);
         out_row(out, &line);
         wanted->left -= wanted->left > 0;
     }
@@ -217,8 +224,7 @@ static int put_job(struct out *out, const struct view_input *input,
     }
     out_table(out, "ops", &table);
     for (int i = 0; i < job->nprocesses; i++)
-        put_process(out, &wanted, job,
-                    &input->trace->processes[job->processes[i]]);
+        put_process(out, &wanted, input->trace, job->processes[i]);
     out_table_end(out);
     ct_roles_free(roles);
     return 0;

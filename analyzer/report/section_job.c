@@ -83,15 +83,39 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
+/* A host name is a label only; where two nodes share one, what tells them
+ * apart is added. */
+static void name_node(const struct view *view, int node, char *text,
+                      size_t size)
+{
+    const struct ct_job *job = view->job;
+    const char *name = job->node_names[node] ? job->node_names[node] : "?";
+    bool shared = false;
+
+    for (int i = 0; i < job->nnodes; i++)
+        shared = shared || (i != node && job->node_names[i] &&
+                            !strcmp(job->node_names[i], name));
+    snprintf(text, size, "%s", name);
+    for (int i = 0; shared && i < job->nprocesses; i++) {
+        const struct ct_process *p = &view->trace->processes[job->processes[i]];
+
+        if (p->node != node || !p->host_id)
+            continue;
+        snprintf(text, size, "%s:%.8s", name, p->host_id);
+        return;
+    }
+}
+
 /* "host0, host1, ...", as far as it fits. */
-static void list_nodes(const struct ct_job *job, char *text, size_t size)
+static void list_nodes(const struct view *view, char *text, size_t size)
 {
     size_t used = 0;
 
     text[0] = '\0';
-    for (int i = 0; i < job->nnodes; i++) {
-        const char *name = job->node_names[i] ? job->node_names[i] : "?";
+    for (int i = 0; i < view->job->nnodes; i++) {
+        char name[100];
 
+        name_node(view, i, name, sizeof name);
         if (used + strlen(name) + sizeof ", ..." > size) {
             snprintf(text + used, size - used, ", ...");
             return;
@@ -119,11 +143,11 @@ static void say_layout(struct out *out, const struct job_card *card)
 }
 
 static void say_card(struct out *out, const struct job_card *card,
-                     const struct ct_job *job)
+                     const struct view *view)
 {
     char nodes[160];
 
-    list_nodes(job, nodes, sizeof nodes);
+    list_nodes(view, nodes, sizeof nodes);
     if (card->command)
         out_fact(out, "command", "%.180s", card->command);
     out_fact(out, "ranks",
@@ -165,5 +189,5 @@ void section_job(struct out *out, const struct view *view)
         out_text(out, NULL, view->job->node_names[i]);
     out_list_end(out);
     out_object_end(out);
-    say_card(out, &card, view->job);
+    say_card(out, &card, view);
 }

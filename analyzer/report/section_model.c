@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct prediction_line {
     const char *link, *op;
@@ -10,7 +11,8 @@ struct prediction_line {
     uint64_t bytes;
     int64_t calls;
     double observed_us, fit_us, reference_us, prior_us;
-    double ratio; /* observed over the best prediction that there is */
+    double ratio;   /* observed over the best prediction that there is */
+    const char *by; /* which that is */
     double algbw_GBps, busbw_GBps;
 };
 
@@ -27,6 +29,7 @@ static const struct out_column prediction_columns[] = {
             OUT_OPTIONAL),
     OUT_COL(struct prediction_line, prior_us, "prior", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct prediction_line, ratio, "ratio", OUT_REAL, 3, OUT_BOTH),
+    OUT_COL(struct prediction_line, by, "to", OUT_TEXT, 0, OUT_BOTH),
     OUT_COL(struct prediction_line, algbw_GBps, "algbw", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct prediction_line, busbw_GBps, "busbw", OUT_REAL, 3, OUT_BOTH),
 };
@@ -55,8 +58,8 @@ static const struct out_column fit_columns[] = {
     OUT_COL(struct fit_line, algbw_GBps, "GB/s", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct fit_line, algbw_error_percent, "+-%", OUT_REAL, 2, OUT_BOTH),
     OUT_COL(struct fit_line, residual_percent, "", OUT_REAL, 2, OUT_DATA),
-    OUT_COL(struct fit_line, quality, "", OUT_TEXT, 0, OUT_DATA),
-    OUT_COL(struct fit_line, why, "quality", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct fit_line, quality, "quality", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct fit_line, why, "", OUT_TEXT, 0, OUT_DATA),
 };
 
 static const struct out_table fit_table =
@@ -84,9 +87,8 @@ static double reference_us(const struct ct_model *reference,
     for (int i = 0; reference && i < reference->nfits; i++) {
         const struct ct_fit *f = &reference->fits[i];
 
-        if (f->quality == CT_FIT_FULL && f->link == p->link &&
-            f->base == p->base && f->nranks == p->nranks)
-            return f->alpha_us + (double)p->bytes / (f->algbw_GBps * 1e3);
+        if (f->link == p->link && f->base == p->base && f->nranks == p->nranks)
+            return ct_fit_us(f, (double)p->bytes, NULL);
     }
     return NAN;
 }
@@ -106,9 +108,16 @@ static void fill_prediction(struct prediction_line *line,
     line->fit_us = p->fit_us;
     line->reference_us = reference_us(reference, p);
     line->prior_us = p->prior_us;
-    best = !isnan(p->fit_us)            ? p->fit_us
-           : !isnan(line->reference_us) ? line->reference_us
-                                        : p->prior_us;
+    best = p->prior_us;
+    line->by = "prior";
+    if (!isnan(line->reference_us)) {
+        best = line->reference_us;
+        line->by = "ref.";
+    }
+    if (!isnan(p->fit_us)) {
+        best = p->fit_us;
+        line->by = "fit";
+    }
     line->ratio = p->observed_us / best;
     line->algbw_GBps = p->algbw_GBps;
     line->busbw_GBps = p->busbw_GBps;
@@ -148,9 +157,9 @@ void section_predictions(struct out *out, const struct view *view, int most)
     double least = all ? -1 : threshold(model, most);
     int shown = 0;
 
-    out_title(out, "OBSERVED BESIDE PREDICTED",
-              "us per transfer, median; ratio: to fit, else reference, else "
-              "prior; GB/s");
+    out_title(
+        out, "OBSERVED BESIDE PREDICTED",
+        "us per transfer, median; ratio: observed to best prediction; GB/s");
     out_table(out, "predictions", &prediction_table);
     for (int i = 0; i < model->npredictions; i++) {
         struct prediction_line line;
@@ -169,6 +178,37 @@ void section_predictions(struct out *out, const struct view *view, int most)
                 shown, model->npredictions);
 }
 
+static void fill_fit(struct fit_line *line, const struct ct_fit *f)
+{
+    *line = (struct fit_line){.link = view_link_names[f->link],
+                              .op = view_op_name(f->base),
+                              .nranks = f->nranks,
+                              .sizes = f->sizes,
+                              .samples = f->samples,
+                              .alpha_us = f->alpha_us,
+                              .alpha_error_percent = f->alpha_se * 100,
+                              .algbw_GBps = f->algbw_GBps,
+                              .algbw_error_percent = f->algbw_se * 100,
+                              .residual_percent = f->residual * 100,
+                              .quality = quality_name(f->quality),
+                              .why = f->why};
+}
+
+/* Reasons why there is less than a full fit, each once. */
+static void say_why(struct out *out, const struct ct_model *model)
+{
+    for (int i = 0; i < model->nfits; i++) {
+        const struct ct_fit *f = &model->fits[i];
+        bool said = f->quality == CT_FIT_FULL || !f->why;
+
+        for (int k = 0; k < i && !said; k++)
+            said = model->fits[k].quality == f->quality && model->fits[k].why &&
+                   !strcmp(model->fits[k].why, f->why);
+        if (!said)
+            out_fact(out, quality_name(f->quality), "%s", f->why);
+    }
+}
+
 void section_fits(struct out *out, const struct view *view)
 {
     out_title(out, "FITS",
@@ -176,21 +216,11 @@ void section_fits(struct out *out, const struct view *view)
               "sizes tell them apart");
     out_table(out, "fits", &fit_table);
     for (int i = 0; i < view->model->nfits; i++) {
-        const struct ct_fit *f = &view->model->fits[i];
-        struct fit_line line = {.link = view_link_names[f->link],
-                                .op = view_op_name(f->base),
-                                .nranks = f->nranks,
-                                .sizes = f->sizes,
-                                .samples = f->samples,
-                                .alpha_us = f->alpha_us,
-                                .alpha_error_percent = f->alpha_se * 100,
-                                .algbw_GBps = f->algbw_GBps,
-                                .algbw_error_percent = f->algbw_se * 100,
-                                .residual_percent = f->residual * 100,
-                                .quality = quality_name(f->quality),
-                                .why = f->why};
+        struct fit_line line;
 
+        fill_fit(&line, &view->model->fits[i]);
         out_row(out, &line);
     }
     out_table_end(out);
+    say_why(out, view->model);
 }

@@ -43,17 +43,19 @@ static const struct out_column times_columns[] = {
 static const struct out_table times_table =
     OUT_TABLE(struct times_line, times_columns);
 
-static int count_in_flight(const struct ct_process *p)
+static int count_in_flight(const struct ct_job *job, const struct ct_process *p)
 {
     int n = 0;
 
-    for (int i = 0; i < p->nops; i++)
+    for (int i = 0; job->in_flight && i < p->nops; i++)
         n += (p->ops[i].flags & (CT_FLAG_IN_CALL | CT_FLAG_RUNNING)) != 0;
     return n;
 }
 
 static const char *how_ended(const struct ct_process *p)
 {
+    if (p->ring_missing)
+        return "died, ring out of reach: last ops are missing";
     if (p->dead)
         return "died";
     return p->end_ns == CT_NO_TIME ? "still running" : "closed";
@@ -68,7 +70,7 @@ static void put_processes(struct out *out, const struct view *view)
             &view->trace->processes[view->job->processes[i]];
         struct process_line line = {
             p->rank,      p->host,      p->pid,
-            p->nops,      p->lost,      count_in_flight(p),
+            p->nops,      p->lost,      count_in_flight(view->job, p),
             p->recovered, how_ended(p), p->path};
 
         if (!line.lost && !line.in_flight && !line.recovered &&
@@ -112,9 +114,13 @@ void section_quality(struct out *out, const struct view *view)
     out_object_end(out);
     out_fact(out, "GPU times",
              "%" PRId64 " ops by their own events, %" PRId64 " by their "
-             "group's; %" PRId64 " have host times only, %" PRId64
-             " none (empty, captured or unfinished)",
-             t->event, t->group, t->host, t->none);
+             "group's",
+             t->event, t->group);
+    if (t->host || t->none)
+        out_fact(out, "not timed",
+                 "%" PRId64 " ops have host times only, %" PRId64
+                 " none (empty, captured or unfinished)",
+                 t->host, t->none);
     if (view->job->missing)
         out_fact(out, "missing",
                  "%" PRId64 " members of communicators have "

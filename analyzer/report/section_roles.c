@@ -37,6 +37,28 @@ static void say_reasons(struct out *out, const struct family *f)
         out_fact(out, "", "would decide: %s", f->decides);
 }
 
+static void put_steady(struct out *out, const struct families *families)
+{
+    out_table(out, "roles", &table);
+    for (int i = 0; i < families->n; i++)
+        if (families->rows[i].calls > 0)
+            out_row(out, &families->rows[i]);
+    out_table_end(out);
+}
+
+/* What no step contains (set-up, mostly) would be a line of zeros in text. */
+static void put_outside(struct out *out, const struct families *families)
+{
+    out_list(out, "roles_outside_steps");
+    for (int i = 0; i < families->n; i++)
+        if (!(families->rows[i].calls > 0)) {
+            out_object(out, NULL);
+            out_fields(out, &table, &families->rows[i]);
+            out_object_end(out);
+        }
+    out_list_end(out);
+}
+
 void section_roles(struct out *out, const struct view *view,
                    const struct families *families)
 {
@@ -47,7 +69,8 @@ void section_roles(struct out *out, const struct view *view,
              view->per, view->per);
     out_title(out, "ROLES", remark);
     out_text(out, "per", view->per);
-    out_rows(out, "roles", &table, families->rows, (size_t)families->n);
+    put_steady(out, families);
+    put_outside(out, families);
     for (int i = 0; i < families->n; i++)
         say_reasons(out, &families->rows[i]);
 }

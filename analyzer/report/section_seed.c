@@ -178,8 +178,8 @@ static void say_volume(struct out *out, const struct volume *v)
         out_fact(out, "", "observed n/a: %s", v->missing);
     else
         out_fact(out, "",
-                 "observed %s over %d layer%s and %d micro-batch%s: %.3g of "
-                 "the textbook",
+                 "observed %s over %d layer%s (by the number of calls) and "
+                 "%d micro-batch%s: %.3g of the textbook",
                  size_or_none(observed, v->observed_bytes), v->layers,
                  v->layers == 1 ? "" : "s", v->micro_batches,
                  v->micro_batches == 1 ? "" : "es", v->ratio);
@@ -188,21 +188,26 @@ static void say_volume(struct out *out, const struct volume *v)
 /* The part of the time that is latency, where the fit tells. */
 static double latency_percent(const struct view *view, const struct family *f)
 {
+    int nranks = f->base == CT_OP_SEND ? 2 : f->nranks;
+
     for (int i = 0; i < view->model->nfits; i++) {
         const struct ct_fit *fit = &view->model->fits[i];
 
         if (fit->quality == CT_FIT_FULL && fit->link == f->link_id &&
-            fit->base == f->base && fit->nranks == f->nranks)
+            fit->base == f->base && fit->nranks == nranks)
             return fmin(100, fit->alpha_us / f->top_us * 100);
     }
     return NAN;
 }
 
-static const char *judge(double busbw, const struct need *need)
+static const char *judge(const struct family *f, double busbw,
+                         const struct need *need)
 {
     if (isnan(busbw))
-        return "n/a: never timed";
-    return busbw >= need->low ? "pass" : "below";
+        return "n/a: no transfer was timed apart";
+    if (busbw >= need->low)
+        return f->top_shared ? "pass, by shares of groups" : "pass";
+    return f->top_shared ? "below, by shares of groups" : "below";
 }
 
 static void put_bandwidth(struct out *out, const struct view *view,
@@ -220,7 +225,7 @@ static void put_bandwidth(struct out *out, const struct view *view,
         .need_low_GBps = need->low,
         .need_high_GBps = need->high};
 
-    line.verdict = judge(line.busbw_GBps, need);
+    line.verdict = judge(f, line.busbw_GBps, need);
     out_row(out, &line);
 }
 
@@ -236,12 +241,12 @@ static void section_bandwidth(struct out *out, const struct view *view,
                 put_bandwidth(out, view, f, &needs[i]);
         }
     out_table_end(out);
-    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
-        out_fact(out, i ? "" : "needs, GB/s", "%.0f-%.0f %s", needs[i].low,
-                 needs[i].high, needs[i].what);
-    out_fact(out, "",
-             "900 counts both directions of NVLink 4: 450 each way, "
-             "about 370 usable by a ring");
+    out_fact(out, "needs",
+             "%.0f-%.0f %s; %.0f-%.0f %s; %.0f-%.0f %s. 900 counts both "
+             "directions of NVLink 4: 450 each way, about 370 usable by a ring",
+             needs[0].low, needs[0].high, needs[0].what, needs[1].low,
+             needs[1].high, needs[1].what, needs[2].low, needs[2].high,
+             needs[2].what);
 }
 
 static void section_idle(struct out *out, const struct view *view)

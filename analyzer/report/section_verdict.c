@@ -85,9 +85,11 @@ static void judge_data(struct verdict *verdict, const struct view *view)
         add_issue(verdict, "%" PRId64 " members of communicators left no trace",
                   job->missing);
     if (count_dead(view))
-        add_issue(verdict, "%d processes died", count_dead(view));
+        add_issue(verdict, "%d process%s died", count_dead(view),
+                  count_dead(view) == 1 ? "" : "es");
     if (job->in_flight)
-        add_issue(verdict, "%d ops never finished", job->in_flight);
+        add_issue(verdict, "%d op%s never finished", job->in_flight,
+                  job->in_flight == 1 ? "" : "s");
     if (job->mismatches)
         add_issue(verdict, "%" PRId64 " ops do not match across ranks",
                   job->mismatches);
@@ -96,7 +98,8 @@ static void judge_data(struct verdict *verdict, const struct view *view)
                   100.0 * (double)t->host /
                       (double)(t->event + t->group + t->host + t->none));
     if (view->trace->nskipped)
-        add_issue(verdict, "%d files not read", view->trace->nskipped);
+        add_issue(verdict, "%d file%s not read", view->trace->nskipped,
+                  view->trace->nskipped == 1 ? "" : "s");
     if (!job->nsteps)
         add_issue(verdict, "no training step found");
     if (verdict->complete)
@@ -157,14 +160,14 @@ static void say_budget(struct out *out, const struct view *view,
         if (transfer + wait <= 0)
             continue;
         used += (size_t)snprintf(text + used, sizeof text - used,
-                                 "%s%s %.2g + %.2g %%", used ? ", " : "",
+                                 "%s%s %.2g + %.2g", used ? ", " : "",
                                  ct_role_names[order[i]], transfer / period,
                                  wait / period);
     }
     if (used)
         out_say(out, 2,
-                "Of a rank's %s, transfer + wait (overlapped with computing or "
-                "not): %s",
+                "Of each %s, in %%, transfer + wait: %s (overlapped with "
+                "computing or not)",
                 view->per, text);
 }
 

@@ -29,7 +29,7 @@ const char *units_real(char buffer[UNITS_SIZE], double value, int digits)
         return strcpy(buffer, "n/a");
     if (value != 0) {
         decimals = digits - 1 - (int)floor(log10(fabs(value)));
-        decimals = decimals < 0 ? 0 : decimals > 6 ? 6 : decimals;
+        decimals = decimals < 0 ? 0 : decimals > 4 ? 4 : decimals;
     }
     snprintf(buffer, UNITS_SIZE, "%.*f", decimals, value);
     return buffer;

@@ -10,8 +10,8 @@
 /* "512 B", "16 MiB", "1.5 GiB". Returns buffer. */
 const char *units_size(char buffer[UNITS_SIZE], uint64_t bytes);
 
-/* Significant digits, never an exponent: 0.00123, 12.3, 4560. NAN and
- * infinities: "n/a". */
+/* Significant digits, at most four decimals, never an exponent: 0.0012, 12.3,
+ * 4560. NAN and infinities: "n/a". */
 const char *units_real(char buffer[UNITS_SIZE], double value, int digits);
 
 /* Ascending numbers as "0-3", "0-6:2" (every second), "0,3,4"; cut with "..."

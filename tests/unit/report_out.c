@@ -231,7 +231,7 @@ static void numbers_are_readable(void **state)
     assert_string_equal(units_real(buffer, 0, 3), "0");
     assert_string_equal(units_real(buffer, 12345, 3), "12345");
     assert_string_equal(units_real(buffer, 12.345, 3), "12.3");
-    assert_string_equal(units_real(buffer, -0.0012345, 3), "-0.00123");
+    assert_string_equal(units_real(buffer, -0.0012345, 3), "-0.0012");
     assert_string_equal(units_real(buffer, NAN, 3), "n/a");
     assert_string_equal(units_real(buffer, INFINITY, 3), "n/a");
     assert_string_equal(units_ranks(ranks, sizeof ranks, line, 4), "0-3");
