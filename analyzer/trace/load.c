@@ -434,6 +434,7 @@ static void release(struct ct_loader *loader)
     ct_intern_release(&loader->launch_keys);
     free(loader->comm_ids.ids);
     free(loader->class_ids.ids);
+    free(loader->launch_ids.ids);
     free(loader->op_ids.ids);
 }
 

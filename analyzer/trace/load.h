@@ -51,7 +51,7 @@ struct ct_loader {
     bool flags_as_ours;
     int64_t ranks_sum;
 
-    struct ct_ids comm_ids, class_ids, op_ids;
+    struct ct_ids comm_ids, class_ids, launch_ids, op_ids;
     int class_capacity, launch_capacity, op_capacity, comm_capacity;
     struct ct_intern launch_keys; /* filled when guessing fails */
     int launch_guess, launch_known;
@@ -102,7 +102,7 @@ uint32_t ct_load_flags(const struct ct_loader *loader, uint32_t flags);
 /* Rows at the end of the arrays, zeroed. */
 struct ct_comm_row *ct_load_add_comm(struct ct_loader *loader, int64_t id);
 struct ct_op_class_row *ct_load_add_class(struct ct_loader *loader, int64_t id);
-struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader);
+struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader, int64_t id);
 struct ct_op_row *ct_load_add_op(struct ct_loader *loader);
 
 /* Checks nranks and rank and counts them. */

@@ -261,7 +261,7 @@ void ct_load_classes(struct ct_loader *loader)
                                                                 0, INT64_MAX)));
 }
 
-struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader)
+struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader, int64_t id)
 {
     struct ct_process *p = loader->process;
     struct ct_launch_row *row;
@@ -270,6 +270,7 @@ struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader)
                           sizeof(*p->launches));
     row = &p->launches[p->nlaunches++];
     *row = (struct ct_launch_row){.first_op = CT_NONE, .instance = CT_NONE};
+    ct_ids_add(&loader->launch_ids, id);
     return row;
 }
 
@@ -281,9 +282,10 @@ void ct_load_launches(struct ct_loader *loader)
 
     ct_rows_open(&rows, loader, "launch",
                  "SELECT grp, comm, stream, ops, enter_ns, host_ns,"
-                 " gpu_off_ns, gpu_ns, flags FROM launch ORDER BY id");
+                 " gpu_off_ns, gpu_ns, flags, id FROM launch ORDER BY id");
     while (ct_rows_next(&rows)) {
-        row = ct_load_add_launch(loader);
+        row = ct_load_add_launch(loader,
+                                 ct_rows_int(&rows, 9, "id", 0, INT64_MAX));
         row->grp = (uint64_t)ct_rows_opt(&rows, 0, "grp", 0, INT64_MAX, 0);
         row->comm = comm_of(&rows, 1);
         row->stream =

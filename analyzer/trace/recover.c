@@ -12,6 +12,12 @@
 #include "commtrace/ring.h"
 #include "trace/load.h"
 
+/* op.id and launch.id of the call at position. */
+static int64_t id_of(uint64_t position)
+{
+    return (int64_t)position + 1;
+}
+
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
@@ -139,14 +145,16 @@ static uint32_t flags_of(const struct ct_loader *loader,
     return flags;
 }
 
-static void add_launch(struct ct_loader *loader, const struct ct_slot *slot)
+static void add_launch(struct ct_loader *loader, uint64_t position,
+                       const struct ct_slot *slot)
 {
     int comm = ct_ids_find(&loader->comm_ids, slot->comm);
     struct ct_launch_row *launch;
 
-    if (comm == CT_NONE)
+    if (comm == CT_NONE ||
+        ct_ids_find(&loader->launch_ids, id_of(position)) != CT_NONE)
         return;
-    launch = ct_load_add_launch(loader);
+    launch = ct_load_add_launch(loader, id_of(position));
     launch->grp = slot->grp;
     launch->comm = comm;
     launch->stream = slot->u.launch.stream;
@@ -224,11 +232,11 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     struct ct_op_class_row class;
     struct ct_op_row *op;
 
-    if (ct_ids_find(&loader->op_ids, (int64_t)position) != CT_NONE ||
+    if (ct_ids_find(&loader->op_ids, id_of(position)) != CT_NONE ||
         !decode(loader, slot, &class))
         return;
     op = ct_load_add_op(loader);
-    ct_ids_add(&loader->op_ids, (int64_t)position);
+    ct_ids_add(&loader->op_ids, id_of(position));
     op->cls = class_row(loader, classes, &class);
     op->ordinal = (uint32_t)slot->u.call.ordinal;
     op->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
@@ -245,6 +253,22 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     p->recovered++;
 }
 
+static void finish_launch(struct ct_loader *loader, const struct ct_slot *slot,
+                          int64_t id)
+{
+    int i = ct_ids_find(&loader->launch_ids, id);
+    struct ct_launch_row *launch;
+
+    if (i == CT_NONE)
+        return;
+    launch = &loader->process->launches[i];
+    if (launch->host_ns != CT_NO_TIME)
+        return;
+    launch->host_ns = host_time(slot, launch->enter_ns);
+    launch->flags = (launch->flags & ~(uint32_t)CT_FLAG_IN_CALL) |
+                    (flags_of(loader, slot) & ~(uint32_t)CT_FLAG_RECOVERED);
+}
+
 /* The call had been stored while it was open; this is how it ended. */
 static void finish_op(struct ct_loader *loader, const struct ct_slot *slot)
 {
@@ -252,9 +276,10 @@ static void finish_op(struct ct_loader *loader, const struct ct_slot *slot)
     struct ct_op_row *op;
     int i;
 
-    if (position > INT64_MAX || !has_left(slot))
+    if (position >= INT64_MAX || !has_left(slot))
         return;
-    i = ct_ids_find(&loader->op_ids, (int64_t)position);
+    finish_launch(loader, slot, id_of(position));
+    i = ct_ids_find(&loader->op_ids, id_of(position));
     if (i == CT_NONE || loader->process->ops[i].host_ns != CT_NO_TIME)
         return;
     op = &loader->process->ops[i];
@@ -279,7 +304,7 @@ static void load_referred(struct ct_loader *loader, uint64_t from)
     for (p = from; p < loader->ring.head; p++) {
         slot = ct_ring_slot(&loader->ring, p);
         if (slot && slot->kind == CT_SLOT_LAUNCH)
-            add_launch(loader, slot);
+            add_launch(loader, p, slot);
     }
 }
 

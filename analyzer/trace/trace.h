@@ -185,7 +185,7 @@ struct ct_instance {
     bool overlapped; /* p2p whose receiver came late: transfer hidden, a lower
                         bound at best */
     bool estimated;  /* p2p without a common clock: transfer is the lower
-                        quartile of the usage's recvs, not measured here */
+                        quartile of all recvs of its edge and size */
     bool mismatch;   /* ranks disagree on kind, type or size */
     int src, dst;    /* p2p: ranks in comm; CT_NONE */
 };

@@ -168,15 +168,16 @@ static bool is_far(const struct ct_side *side)
 
 struct far { /* a transfer between two clocks */
     int64_t recv_ns;
-    int usage, instance;
+    uint64_t bytes;
+    int instance;
 };
 
-static int by_usage_and_time(const void *left, const void *right)
+static int by_size_and_time(const void *left, const void *right)
 {
     const struct far *a = left, *b = right;
 
-    if (a->usage != b->usage)
-        return a->usage < b->usage ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
     return (a->recv_ns > b->recv_ns) - (a->recv_ns < b->recv_ns);
 }
 
@@ -196,6 +197,8 @@ static void set_far(struct ct_matching *m, const struct far *far, int n)
     }
 }
 
+/* The quartile is taken per edge and size, grouped or not: which of them had
+ * no reason to wait differs from job to job. */
 static void finish_far(struct ct_matching *m, const struct ct_lane *lane)
 {
     struct far *far = NULL;
@@ -205,13 +208,13 @@ static void finish_far(struct ct_matching *m, const struct ct_lane *lane)
         if (is_far(&m->sides[lane->side + i])) {
             far = ct_grow(far, &capacity, n, sizeof(*far));
             far[n++] = (struct far){m->sides[lane->side + i].recv_sum,
-                                    m->job->instances[lane->first + i].usage,
+                                    m->job->instances[lane->first + i].bytes,
                                     lane->first + i};
         }
     if (n)
-        qsort(far, (size_t)n, sizeof(*far), by_usage_and_time);
+        qsort(far, (size_t)n, sizeof(*far), by_size_and_time);
     for (i = 1; i <= n; i++)
-        if (i == n || far[i].usage != far[first].usage) {
+        if (i == n || far[i].bytes != far[first].bytes) {
             set_far(m, far + first, i - first);
             first = i;
         }

@@ -1,0 +1,308 @@
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tracegen.h"
+
+static void usage(FILE *f)
+{
+    fputs(
+        "usage: tracegen --out DIR [options]\n"
+        "Writes the trace of a training job that never ran, and truth.json.\n"
+        "  --tp N --pp N --dp N      parallel degrees (1)\n"
+        "  --order tp,dp,pp          axes, innermost first\n"
+        "  --hosts N                 hosts, of equally many ranks (1)\n"
+        "  --layers N                layers in all (8)\n"
+        "  --micro-batches N         per step (8)\n"
+        "  --steps N                 (10)\n"
+        "  --ops N                   as many steps as give about N ops\n"
+        "  --hidden BYTES            of an activation (4194304)\n"
+        "  --bucket BYTES --buckets N  of DP all-reduces (25 MiB, 4)\n"
+        "  --alpha-us A,B            inside, between hosts (10,30)\n"
+        "  --GBps A,B                bus bandwidth (200,25)\n"
+        "  --compute-us T            half a layer, forward (300)\n"
+        "  --jitter S                sigma of lognormal factors (0.02)\n"
+        "  --barriers N              scalar all-reduces before the start (1)\n"
+        "  --eval-every N            steps between evaluations (0: none)\n"
+        "  --lone-groups             each lone send, recv in a group\n"
+        "  --sweep                   message sizes x 25 instead of steps\n"
+        "  --seed N                  (1)\n"
+        "example: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n",
+        f);
+}
+
+static void fail(const char *option, const char *value)
+{
+    fprintf(stderr, "tracegen: --%s %s: not understood\n", option, value);
+    exit(2);
+}
+
+static double number(const char *option, const char *text, double low)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !(value >= low && value < 1e15))
+        fail(option, text);
+    return value;
+}
+
+static void pair(const char *option, char *text, double *values)
+{
+    char *comma = strchr(text, ',');
+
+    if (!comma)
+        fail(option, text);
+    *comma = 0;
+    values[0] = number(option, text, 1e-9);
+    values[1] = number(option, comma + 1, 1e-9);
+}
+
+static void order(struct options *o, const char *text)
+{
+    static const char *const names[AXES] = {"tp", "pp", "dp"};
+    bool seen[AXES] = {false};
+    const char *at = text;
+    int i, a;
+
+    for (i = 0; i < AXES; i++) {
+        for (a = 0; a < AXES && strncmp(at, names[a], 2); a++)
+            ;
+        if (a == AXES || seen[a] || at[2] != (i + 1 < AXES ? ',' : 0))
+            fail("order", text);
+        seen[a] = true;
+        o->order[i] = (enum axis)a;
+        at += 3;
+    }
+}
+
+static const struct option names[] = {{"tp", 1, NULL, 't'},
+                                      {"pp", 1, NULL, 'p'},
+                                      {"dp", 1, NULL, 'd'},
+                                      {"order", 1, NULL, 'o'},
+                                      {"hosts", 1, NULL, 'h'},
+                                      {"layers", 1, NULL, 'l'},
+                                      {"micro-batches", 1, NULL, 'm'},
+                                      {"steps", 1, NULL, 's'},
+                                      {"ops", 1, NULL, 'n'},
+                                      {"hidden", 1, NULL, 'b'},
+                                      {"bucket", 1, NULL, 'B'},
+                                      {"buckets", 1, NULL, 'k'},
+                                      {"alpha-us", 1, NULL, 'a'},
+                                      {"GBps", 1, NULL, 'g'},
+                                      {"compute-us", 1, NULL, 'c'},
+                                      {"jitter", 1, NULL, 'j'},
+                                      {"barriers", 1, NULL, 'r'},
+                                      {"eval-every", 1, NULL, 'e'},
+                                      {"lone-groups", 0, NULL, 'L'},
+                                      {"sweep", 0, NULL, 'S'},
+                                      {"seed", 1, NULL, 'x'},
+                                      {"out", 1, NULL, 'O'},
+                                      {"help", 0, NULL, 'H'},
+                                      {NULL, 0, NULL, 0}};
+
+static void set(struct options *o, int key, const char *name, char *value)
+{
+    switch (key) {
+    case 't':
+        o->degree[TP] = (int)number(name, value, 1);
+        break;
+    case 'p':
+        o->degree[PP] = (int)number(name, value, 1);
+        break;
+    case 'd':
+        o->degree[DP] = (int)number(name, value, 1);
+        break;
+    case 'o':
+        order(o, value);
+        break;
+    case 'h':
+        o->hosts = (int)number(name, value, 1);
+        break;
+    case 'l':
+        o->layers = (int)number(name, value, 1);
+        break;
+    case 'm':
+        o->micro_batches = (int)number(name, value, 1);
+        break;
+    case 's':
+        o->steps = (int)number(name, value, 1);
+        break;
+    case 'n':
+        o->ops = (long)number(name, value, 1);
+        break;
+    case 'b':
+        o->hidden = (uint64_t)number(name, value, 2);
+        break;
+    case 'B':
+        o->bucket = (uint64_t)number(name, value, 40);
+        break;
+    case 'k':
+        o->buckets = (int)number(name, value, 0);
+        break;
+    case 'a':
+        pair(name, value, o->alpha_us);
+        break;
+    case 'g':
+        pair(name, value, o->GBps);
+        break;
+    case 'c':
+        o->compute_us = number(name, value, 0);
+        break;
+    case 'j':
+        o->jitter = number(name, value, 0);
+        break;
+    case 'r':
+        o->barriers = (int)number(name, value, 0);
+        break;
+    case 'e':
+        o->eval_every = (int)number(name, value, 0);
+        break;
+    case 'L':
+        o->lone_groups = true;
+        break;
+    case 'S':
+        o->sweep = true;
+        break;
+    case 'x':
+        o->seed = (uint64_t)number(name, value, 0);
+        break;
+    case 'O':
+        o->out = value;
+        break;
+    case 'H':
+        usage(stdout);
+        exit(0);
+    default:
+        usage(stderr);
+        exit(2);
+    }
+}
+
+static void check(const struct options *o)
+{
+    int ranks = o->degree[TP] * o->degree[PP] * o->degree[DP];
+
+    if (!o->out) {
+        usage(stderr);
+        exit(2);
+    }
+    if (o->layers % o->degree[PP] || o->hosts > ranks || ranks > 65536) {
+        fputs("tracegen: layers must be a multiple of pp, and there cannot be"
+              " more hosts than ranks\n",
+              stderr);
+        exit(2);
+    }
+    if (mkdir(o->out, 0777) && errno != EEXIST) {
+        perror(o->out);
+        exit(2);
+    }
+}
+
+static void run_steps(struct simulation *s, int from, int to)
+{
+    int step, r;
+
+    for (step = from; step < to; step++) {
+        for (r = 0; r < s->layout->nranks; r++)
+            program_step(&s->ranks[r].program, s->layout, r, step);
+        simulation_run(s);
+    }
+}
+
+static int steps_for(struct simulation *s, const struct options *o)
+{
+    long per_step = 0;
+    int r;
+
+    if (!o->ops)
+        return o->steps;
+    for (r = 0; r < s->layout->nranks; r++) {
+        struct program program = {0};
+
+        program_step(&program, s->layout, r, 0);
+        per_step += program_ops(&program);
+        free(program.code);
+    }
+    return (int)((o->ops + per_step - 1) / per_step);
+}
+
+static void simulate(struct simulation *s, const struct options *o)
+{
+    int r;
+
+    for (r = 0; r < s->layout->nranks; r++) {
+        s->ranks[r].now_ns = 5000000;
+        program_setup(&s->ranks[r].program, s->layout, r);
+        if (o->sweep)
+            program_sweep(&s->ranks[r].program, s->layout, r);
+    }
+    simulation_run(s);
+    if (!o->sweep)
+        run_steps(s, 0, steps_for(s, o));
+}
+
+struct writing {
+    const struct simulation *simulation;
+    atomic_int next, failed;
+};
+
+static void *write_some(void *argument)
+{
+    struct writing *w = argument;
+    int rank;
+
+    while ((rank = atomic_fetch_add(&w->next, 1)) <
+           w->simulation->layout->nranks)
+        if (trace_write(w->simulation, rank))
+            atomic_store(&w->failed, 1);
+    return NULL;
+}
+
+static int write_all(const struct simulation *s)
+{
+    struct writing w = {.simulation = s};
+    pthread_t helper;
+    bool helped = !pthread_create(&helper, NULL, write_some, &w);
+
+    write_some(&w);
+    if (helped)
+        pthread_join(helper, NULL);
+    return truth_write(s) || atomic_load(&w.failed);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.degree = {1, 1, 1},
+                        .order = {TP, DP, PP},
+                        .hosts = 1,
+                        .layers = 8,
+                        .micro_batches = 8,
+                        .steps = 10,
+                        .barriers = 1,
+                        .hidden = 4 << 20,
+                        .bucket = 25 << 20,
+                        .buckets = 4,
+                        .alpha_us = {10, 30},
+                        .GBps = {200, 25},
+                        .compute_us = 300,
+                        .jitter = 0.02,
+                        .seed = 1};
+    struct simulation s;
+    struct layout layout;
+    int key, index = 0;
+
+    while ((key = getopt_long(argc, argv, "", names, &index)) != -1)
+        set(&o, key, names[index].name, optarg);
+    check(&o);
+    layout_init(&layout, &o);
+    simulation_init(&s, &layout);
+    simulate(&s, &o);
+    return write_all(&s) ? 1 : 0;
+}

@@ -1,0 +1,447 @@
+#include "tracegen.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_PATH 4096
+
+/* Number of each column in its table: op_class, op_ordinal, ... */
+#define TABLE(table_, scope_, doc_) \
+    enum table_##_columns           \
+    {
+#define COL(table_, column_, type_, doc_) table_##_##column_,
+#define END(table_)       \
+    table_##_column_count \
+    }                     \
+    ;
+#include "commtrace/schema.def"
+
+#define SQL_KEY "INTEGER PRIMARY KEY"
+#define SQL_I64 "INTEGER"
+#define SQL_TXT "TEXT"
+#define SQL_F64 "REAL"
+
+struct column {
+    const char *table, *name, *type;
+};
+
+/* A column without name ends its table. */
+static const struct column columns[] = {
+#define COL(table_, column_, type_, doc_) {#table_, #column_, SQL_##type_},
+#define END(table_) {#table_, NULL, NULL},
+#include "commtrace/schema.def"
+};
+
+static const struct {
+    const char *name;
+    bool in_rank_files;
+    int ncolumns;
+} tables[] = {
+#define SCOPE_RANK true
+#define SCOPE_LOOKUP true
+#define SCOPE_JOB false
+#define TABLE(table_, scope_, doc_) \
+    {#table_, SCOPE_##scope_, table_##_column_count},
+#include "commtrace/schema.def"
+};
+
+enum table {
+#define TABLE(table_, scope_, doc_) T_##table_,
+#include "commtrace/schema.def"
+    TABLE_COUNT
+};
+
+struct writer {
+    sqlite3 *db;
+    sqlite3_stmt *inserts[TABLE_COUNT];
+    bool failed;
+};
+
+static void run(struct writer *w, const char *sql)
+{
+    if (!w->failed && sqlite3_exec(w->db, sql, NULL, NULL, NULL)) {
+        fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
+        w->failed = true;
+    }
+}
+
+static void create_tables(struct writer *w)
+{
+    const struct column *c = columns;
+    char sql[4096];
+    int t;
+
+    for (t = 0; t < TABLE_COUNT; t++) {
+        size_t n = (size_t)snprintf(sql, sizeof(sql), "CREATE TABLE %s (",
+                                    tables[t].name);
+
+        for (; c->name; c++)
+            n += (size_t)snprintf(sql + n, sizeof(sql) - n, "%s%s %s",
+                                  sql[n - 1] == '(' ? "" : ", ", c->name,
+                                  c->type);
+        c++;
+        snprintf(sql + n, sizeof(sql) - n, ") STRICT");
+        if (tables[t].in_rank_files)
+            run(w, sql);
+    }
+}
+
+static sqlite3_stmt *insert(struct writer *w, enum table table)
+{
+    char sql[512];
+    size_t n;
+    int i;
+
+    if (!w->inserts[table]) {
+        n = (size_t)snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES (",
+                             tables[table].name);
+        for (i = 0; i < tables[table].ncolumns; i++)
+            n +=
+                (size_t)snprintf(sql + n, sizeof(sql) - n, "%s?", i ? "," : "");
+        snprintf(sql + n, sizeof(sql) - n, ")");
+        if (sqlite3_prepare_v3(w->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                               &w->inserts[table], NULL)) {
+            fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
+            w->failed = true;
+        }
+    }
+    return w->inserts[table];
+}
+
+static void put(sqlite3_stmt *row, int column, int64_t value)
+{
+    sqlite3_bind_int64(row, column + 1, value);
+}
+
+static void put_text(sqlite3_stmt *row, int column, const char *value)
+{
+    sqlite3_bind_text(row, column + 1, value, -1, SQLITE_TRANSIENT);
+}
+
+static void put_or_null(sqlite3_stmt *row, int column, int64_t value)
+{
+    if (value >= 0)
+        put(row, column, value);
+    else
+        sqlite3_bind_null(row, column + 1);
+}
+
+static void done(struct writer *w, sqlite3_stmt *row)
+{
+    if (sqlite3_step(row) != SQLITE_DONE) {
+        fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
+        w->failed = true;
+    }
+    sqlite3_reset(row);
+}
+
+static void put_meta(struct writer *w, const char *key, const char *value)
+{
+    sqlite3_stmt *row = insert(w, T_meta);
+
+    put_text(row, meta_key, key);
+    put_text(row, meta_value, value);
+    done(w, row);
+}
+
+static const struct {
+    const char *name, *function, *class, *size, *wire;
+    enum ct_op base;
+} kinds[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, ...) \
+    [CT_OP_##id_] = {name_, #fn_, #class_, #size_, #wire_, CT_OP_##base_},
+#include "commtrace/nccl_ops.def"
+};
+
+static void put_kinds(struct writer *w)
+{
+    sqlite3_stmt *row = insert(w, T_op_kind);
+    int i;
+
+    for (i = 0; i < CT_OP_COUNT; i++) {
+        put(row, op_kind_id, i);
+        put_text(row, op_kind_name, kinds[i].name);
+        put_text(row, op_kind_function, kinds[i].function);
+        put(row, op_kind_base, (int64_t)kinds[i].base);
+        put_text(row, op_kind_class, kinds[i].class);
+        put_text(row, op_kind_size, kinds[i].size);
+        put_text(row, op_kind_wire, kinds[i].wire);
+        done(w, row);
+    }
+}
+
+static void put_type(struct writer *w, int id, const char *name, int bytes)
+{
+    sqlite3_stmt *row = insert(w, T_data_type);
+
+    put(row, data_type_id, id);
+    put_text(row, data_type_name, name);
+    put(row, data_type_bytes, bytes);
+    done(w, row);
+}
+
+static void put_redop(struct writer *w, int id, const char *name)
+{
+    sqlite3_stmt *row = insert(w, T_red_op);
+
+    put(row, red_op_id, id);
+    put_text(row, red_op_name, name);
+    done(w, row);
+}
+
+static void put_flag(struct writer *w, int bit, const char *name,
+                     const char *meaning)
+{
+    sqlite3_stmt *row = insert(w, T_flag);
+
+    put(row, flag_bit, bit);
+    put_text(row, flag_name, name);
+    put_text(row, flag_meaning, meaning);
+    done(w, row);
+}
+
+static void put_lookups(struct writer *w)
+{
+    put_kinds(w);
+#define TYPE(id_, value_, name_, bytes_) put_type(w, (value_), name_, bytes_);
+#include "commtrace/nccl_types.def"
+#define REDOP(id_, value_, name_) put_redop(w, (value_), name_);
+#include "commtrace/nccl_types.def"
+#define FLAG(id_, bit_, name_, meaning_) put_flag(w, (bit_), name_, meaning_);
+#include "commtrace/flags.def"
+}
+
+static int local_rank(const struct layout *layout, int rank)
+{
+    int first = rank;
+
+    while (first && layout_host(layout, first - 1) == layout_host(layout, rank))
+        first--;
+    return rank - first;
+}
+
+static int64_t end_of(const struct rank *rank)
+{
+    return rank->now_ns + 1000000;
+}
+
+static void put_process(struct writer *w, const struct simulation *s, int rank)
+{
+    const struct layout *layout = s->layout;
+    uint64_t seed = layout->options->seed;
+    int host = layout_host(layout, rank);
+    sqlite3_stmt *row = insert(w, T_process);
+    char text[96];
+
+    snprintf(text, sizeof(text), "%016llx%016llx",
+             (unsigned long long)mix(seed, (uint64_t)rank),
+             (unsigned long long)mix(seed + 1, (uint64_t)rank));
+    put_text(row, process_uuid, text);
+    snprintf(text, sizeof(text), "host%d", host);
+    put_text(row, process_host, text);
+    snprintf(text, sizeof(text), "boot-%016llx",
+             (unsigned long long)mix(seed, 1000000u + (uint64_t)host));
+    put_text(row, process_host_id, text);
+    put_text(row, process_boot_id, text);
+    put(row, process_pid, 1000 + rank);
+    put(row, process_start_ticks, 5000 + rank);
+    put_text(row, process_exe, "/usr/bin/train");
+    put_text(row, process_cmdline, "train");
+    put(row, process_rank, rank);
+    put_text(row, process_rank_source, "RANK");
+    put(row, process_world_size, layout->nranks);
+    put(row, process_local_rank, local_rank(layout, rank));
+    put(row, process_restart, 0);
+    /* Hosts were booted at different times. */
+    put(row, process_t0_ns,
+        (int64_t)(1 + host) * 1000000000000 + 1000 * (int64_t)rank);
+    put(row, process_t0_real_ns, 1700000000000000000 + 1000 * (int64_t)rank);
+    put(row, process_end_ns, end_of(&s->ranks[rank]));
+    done(w, row);
+}
+
+static void put_device(struct writer *w, const struct layout *layout, int rank)
+{
+    sqlite3_stmt *row = insert(w, T_device);
+    int local = local_rank(layout, rank);
+    char text[64];
+
+    put(row, device_id, local);
+    snprintf(text, sizeof(text), "GPU-%08x-%04x", layout_host(layout, rank),
+             (unsigned)local);
+    put_text(row, device_uuid, text);
+    snprintf(text, sizeof(text), "0000:%02x:00.0", 16 + (unsigned)local);
+    put_text(row, device_pci, text);
+    put_text(row, device_name, "Generated GPU");
+    put_text(row, device_source, "nvml");
+    done(w, row);
+    row = insert(w, T_gpu_link);
+    put(row, gpu_link_device, local);
+    put_text(row, gpu_link_kind, "nvswitch");
+    put(row, gpu_link_links, 18);
+    put(row, gpu_link_version, 4);
+    put_text(row, gpu_link_source, "nvml");
+    done(w, row);
+}
+
+static void put_comms(struct writer *w, const struct layout *layout, int rank)
+{
+    int kind;
+
+    for (kind = 0; kind < COMM_KINDS; kind++) {
+        const struct comm *c = &layout->comms[layout->comm_of[rank][kind]];
+        sqlite3_stmt *row = insert(w, T_comm);
+
+        if ((int)c->kind != kind)
+            continue;
+        put(row, comm_id, kind + 1);
+        put(row, comm_uid, (int64_t)c->uid);
+        put_text(row, comm_origin, kind ? "split" : "init");
+        if (kind) {
+            put(row, comm_parent, 1);
+            put(row, comm_child, kind);
+        } else {
+            sqlite3_bind_null(row, comm_parent + 1);
+            sqlite3_bind_null(row, comm_child + 1);
+        }
+        put(row, comm_nranks, c->nranks);
+        put(row, comm_rank, layout->place_in[rank][kind]);
+        put(row, comm_device, local_rank(layout, rank));
+        put(row, comm_library, 1);
+        put(row, comm_enter_ns, 1000 * kind);
+        put(row, comm_ready_ns, 1000 * kind + 900);
+        done(w, row);
+    }
+}
+
+static void put_classes(struct writer *w, const struct rank *rank)
+{
+    sqlite3_stmt *row = insert(w, T_op_class);
+    int i;
+
+    for (i = 0; i < rank->nclasses; i++) {
+        const struct op_class *class = &rank->classes[i];
+
+        put(row, op_class_id, i + 1);
+        put(row, op_class_comm, (int)class->comm + 1);
+        put(row, op_class_kind, (int64_t) class->op);
+        put(row, op_class_type, class->type);
+        put_or_null(row, op_class_redop, class->redop);
+        put(row, op_class_count, (int64_t) class->count);
+        put_or_null(row, op_class_peer, class->peer);
+        put(row, op_class_stream, 0x7000);
+        put(row, op_class_site, 0x400000 + 16 * i);
+        done(w, row);
+    }
+}
+
+struct cursor { /* the host thread that issues the calls */
+    int64_t now_ns, id;
+    int group_ops;
+};
+
+/* The host is about 10 us ahead of the GPU, never behind itself. */
+static int64_t enter(struct cursor *cursor, int64_t start_ns, int64_t host_ns)
+{
+    int64_t at = start_ns - 10000;
+
+    if (at < cursor->now_ns)
+        at = cursor->now_ns;
+    cursor->now_ns = at + host_ns;
+    return at;
+}
+
+static void put_launch(struct writer *w, const struct rank *rank,
+                       const struct record *record, struct cursor *cursor)
+{
+    sqlite3_stmt *row = insert(w, T_launch);
+    int64_t host_ns = 3000, at = enter(cursor, record->start_ns, host_ns);
+
+    put(row, launch_id, ++cursor->id);
+    put(row, launch_grp, record->group);
+    put(row, launch_comm, (int)rank->classes[record->cls].comm + 1);
+    put(row, launch_stream, 0x7000);
+    put(row, launch_ops, cursor->group_ops);
+    put(row, launch_enter_ns, at);
+    put(row, launch_host_ns, host_ns);
+    put(row, launch_gpu_off_ns, record->start_ns - at);
+    put(row, launch_gpu_ns, record->gpu_ns);
+    put(row, launch_flags, CT_FLAG_EVENT);
+    done(w, row);
+    cursor->group_ops = 0;
+}
+
+static void put_op(struct writer *w, const struct rank *rank,
+                   const struct record *record, struct cursor *cursor)
+{
+    sqlite3_stmt *row = w->inserts[T_op];
+    int64_t host_ns = record->group ? 400 : 3000;
+    int64_t at = enter(cursor, record->start_ns, host_ns);
+
+    put(row, op_id, ++cursor->id);
+    put(row, op_class, record->cls + 1);
+    put(row, op_ordinal, record->ordinal);
+    put(row, op_enter_ns, at);
+    put(row, op_host_ns, host_ns);
+    if (record->group) {
+        put(row, op_grp, record->group);
+        sqlite3_bind_null(row, op_gpu_off_ns + 1);
+        sqlite3_bind_null(row, op_gpu_ns + 1);
+        put(row, op_flags, CT_FLAG_GROUP_TIME | CT_FLAG_GROUPED);
+        cursor->group_ops++;
+    } else {
+        sqlite3_bind_null(row, op_grp + 1);
+        put(row, op_gpu_off_ns, record->start_ns - at);
+        put(row, op_gpu_ns, record->gpu_ns);
+        put(row, op_flags, CT_FLAG_EVENT);
+    }
+    done(w, row);
+    if (record->last_of_group)
+        put_launch(w, rank, record, cursor);
+}
+
+static void put_ops(struct writer *w, const struct rank *rank)
+{
+    struct cursor cursor = {.now_ns = 10000, .id = 8};
+    int i;
+
+    insert(w, T_op);
+    for (i = 0; i < rank->nrecords; i++)
+        put_op(w, rank, &rank->records[i], &cursor);
+}
+
+int trace_write(const struct simulation *s, int rank)
+{
+    struct writer w = {0};
+    char path[MAX_PATH], sql[128];
+    int t;
+
+    snprintf(path, sizeof(path), "%s/host%d.%d.%x.db", s->layout->options->out,
+             layout_host(s->layout, rank), 1000 + rank, 5000 + rank);
+    unlink(path);
+    if (sqlite3_open(path, &w.db)) {
+        fprintf(stderr, "tracegen: %s: %s\n", path, sqlite3_errmsg(w.db));
+        sqlite3_close(w.db);
+        return -1;
+    }
+    snprintf(sql, sizeof(sql),
+             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+             " PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN",
+             CT_APPLICATION_ID, CT_SCHEMA_VERSION);
+    run(&w, sql);
+    create_tables(&w);
+    put_lookups(&w);
+    put_meta(&w, "tool", "tracegen");
+    put_process(&w, s, rank);
+    put_device(&w, s->layout, rank);
+    put_comms(&w, s->layout, rank);
+    put_classes(&w, &s->ranks[rank]);
+    put_ops(&w, &s->ranks[rank]);
+    run(&w, "COMMIT");
+    for (t = 0; t < TABLE_COUNT; t++)
+        sqlite3_finalize(w.inserts[t]);
+    sqlite3_close(w.db);
+    return w.failed ? -1 : 0;
+}
