@@ -131,6 +131,8 @@ static void merge_hops(struct graph *graph)
 {
     int n = 0;
 
+    if (graph->nhops == 0)
+        return;
     qsort(graph->hops, (size_t)graph->nhops, sizeof *graph->hops, compare_hops);
     for (int i = 0; i < graph->nhops; i++) {
         if (n > 0 && compare_hops(&graph->hops[n - 1], &graph->hops[i]) == 0) {
@@ -298,6 +300,8 @@ static void weigh_payload(struct graph *graph, struct ct_chains *chains,
     for (int i = 0; i < graph->nhops; i++)
         if (on_path(chains, &graph->hops[i]))
             graph->hops[n++] = graph->hops[i];
+    if (n == 0)
+        return;
     qsort(graph->hops, (size_t)n, sizeof *graph->hops, compare_bytes);
     for (int i = 0; i < n; i += k) {
         double volume = 0;

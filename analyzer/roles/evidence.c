@@ -207,12 +207,12 @@ static void weigh_pauses(const struct ct_view *view, const struct ct_use *use,
     if (has_pipeline(view) || isnan(use->gap_ratio) || use->reduces < .5 ||
         use->calls < 7.5 || use->sizes[0].calls < .7 * use->calls)
         return;
-    if (use->gap_ratio <= 3.5)
+    if (use->gap_ratio <= 2.2)
         ct_evidence_add(verdict, (struct ct_weights){.tp = 1},
                         "pauses between its calls are alike, as between "
                         "layers (longest %.1f x the median)",
                         use->gap_ratio);
-    else if (use->calls < 15.5)
+    else if (use->calls < 15.5 && use->gap_ratio > 3)
         ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = .5},
                         "one pause is %.1f x the median one, as forward is "
                         "before gradients",

@@ -10,7 +10,8 @@
 struct place { /* a call in a step */
     int use;
     int64_t start_ns, end_ns;
-    int p2p_before; /* send/recv of the step that came earlier */
+    int p2p_before;          /* send/recv of the step that came earlier */
+    int64_t calls_before_ns; /* time in calls of the step that came earlier */
     enum ct_op base;
 };
 
@@ -63,15 +64,28 @@ static void measure_inside(struct sums *sums, const struct place *p, int k,
     sums->ninside++;
 }
 
+/* What lies between two calls and is no call itself; lap_ns, lap_calls_ns: the
+ * step and the calls in it, where b is in the next step. */
+static double pause(const struct place *a, const struct place *b,
+                    int64_t lap_ns, int64_t lap_calls_ns)
+{
+    const int64_t gap = lap_ns + b->start_ns - a->end_ns;
+    const int64_t calls = lap_calls_ns + b->calls_before_ns -
+                          a->calls_before_ns - (a->end_ns - a->start_ns);
+
+    return fmax(0, (double)(gap - calls));
+}
+
 static void measure_gaps(struct sums *sums, const struct place *p, int k,
-                         const struct ct_window *window, double *gaps)
+                         const struct ct_window *window, int64_t calls_ns,
+                         double *gaps)
 {
     if (window->start_ns == CT_NO_TIME || k < 3 || k > MOST_GAPS)
         return;
     for (int i = 1; i < k; i++)
-        gaps[i] = (double)(p[i].start_ns - p[i - 1].end_ns);
-    gaps[0] = (double)(window->end_ns - p[k - 1].end_ns + p[0].start_ns -
-                       window->start_ns);
+        gaps[i] = pause(&p[i - 1], &p[i], 0, 0);
+    gaps[0] =
+        pause(&p[k - 1], &p[0], window->end_ns - window->start_ns, calls_ns);
     qsort(gaps, (size_t)k, sizeof *gaps, compare_doubles);
     sums->ratio += gaps[k - 1] / fmax(gaps[k / 2], 1e3);
     sums->nratio++;
@@ -96,14 +110,14 @@ static void measure_turns(struct sums *sums, const struct place *p, int k)
 }
 
 static struct place place_of(const struct ct_op_row *op, enum ct_op base,
-                             int use, int p2p)
+                             int use, int p2p, int64_t calls_ns)
 {
     const bool timed = op->start_ns != CT_NO_TIME && op->gpu_ns != CT_NO_TIME;
     const int64_t host = op->host_ns == CT_NO_TIME ? 0 : op->host_ns;
     const int64_t start = timed ? op->start_ns : op->enter_ns;
 
-    return (struct place){use, start, start + (timed ? op->gpu_ns : host), p2p,
-                          base};
+    return (struct place){use, start,    start + (timed ? op->gpu_ns : host),
+                          p2p, calls_ns, base};
 }
 
 static int use_of(const struct ct_uses *uses, const struct ct_process *process,
@@ -118,12 +132,14 @@ static int use_of(const struct ct_uses *uses, const struct ct_process *process,
         ct_use_kind_of(cls->base, cls->count, uses->exchanges[comm]));
 }
 
-/* Places of the window's large collectives; *p2p_p: its send/recv. */
+/* Places of the window's large collectives; *p2p_p: its send/recv,
+ * *calls_ns_p: time in any call. */
 static int place_ops(struct scan *scan, const struct ct_process *process,
                      const struct ct_window *window, const int *use_of_class,
-                     int *p2p_p)
+                     int *p2p_p, int64_t *calls_ns_p)
 {
-    int n = 0, p2p = 0;
+    int64_t calls_ns = 0;
+    int n = 0, p2p = 0, launch = CT_NONE;
 
     for (int i = window->first; i <= window->last; i++) {
         const struct ct_op_row *op = &process->ops[i];
@@ -132,11 +148,17 @@ static int place_ops(struct scan *scan, const struct ct_process *process,
 
         if (use == CT_NONE)
             continue;
+        const struct place place = place_of(op, base, use, p2p, calls_ns);
+
         if (scan->uses->uses[use].kind == CT_USE_P2P)
             p2p++;
         else if (scan->uses->uses[use].kind == CT_USE_LARGE)
-            scan->places[n++] = place_of(op, base, use, p2p);
+            scan->places[n++] = place;
+        if (op->launch == CT_NONE || op->launch != launch)
+            calls_ns += place.end_ns - place.start_ns;
+        launch = op->launch;
     }
+    *calls_ns_p = calls_ns;
     *p2p_p = p2p;
     return n;
 }
@@ -156,11 +178,12 @@ static bool make_room(struct scan *scan, const struct ct_window *window)
 static bool scan_window(struct scan *scan, const struct ct_process *process,
                         const struct ct_window *window, const int *use_of_class)
 {
+    int64_t calls_ns;
     int p2p, n, k;
 
     if (!make_room(scan, window))
         return false;
-    n = place_ops(scan, process, window, use_of_class, &p2p);
+    n = place_ops(scan, process, window, use_of_class, &p2p, &calls_ns);
     qsort(scan->places, (size_t)n, sizeof *scan->places, compare_places);
     for (int i = 0; i < n; i += k) {
         const struct place *p = &scan->places[i];
@@ -169,7 +192,7 @@ static bool scan_window(struct scan *scan, const struct ct_process *process,
         for (k = 1; i + k < n && p[k].use == p->use; k++)
             ;
         measure_inside(sums, p, k, p2p);
-        measure_gaps(sums, p, k, window, scan->gaps);
+        measure_gaps(sums, p, k, window, calls_ns, scan->gaps);
         measure_turns(sums, p, k);
     }
     return true;

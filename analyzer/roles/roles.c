@@ -91,15 +91,15 @@ static void add_contrast(const struct ct_view *view,
         if (other == family || labels[i].role == CT_ROLE_UNKNOWN ||
             !ct_families_cross(view->job, view->uses, family, other))
             continue;
-        if (labels[i].role == CT_ROLE_DP && calls > 3 * other->mean.calls &&
+        if (labels[i].role == CT_ROLE_DP && calls > 1.5 * other->mean.calls &&
             family->mean.sizes[0].calls > .7 * calls) {
-            ct_evidence_add(verdict, (struct ct_weights){.tp = 1, .dp = -1},
+            ct_evidence_add(verdict, (struct ct_weights){.tp = 1.5, .dp = -1},
                             "gradients go across its groups, in %.3g calls "
                             "beside its %.4g",
                             other->mean.calls, calls);
             return;
         }
-        if (labels[i].role == CT_ROLE_TP && calls * 3 < other->mean.calls) {
+        if (labels[i].role == CT_ROLE_TP && calls * 1.5 < other->mean.calls) {
             ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 1},
                             "tensor parallelism lies across its groups, with "
                             "%.4g calls beside its %.3g",

@@ -1,0 +1,20 @@
+# Unit tests of what is derived from a job in memory.
+find_library(CMOCKA cmocka REQUIRED)
+
+add_library(commtrace_jobs STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/unit/roles_jobs.c)
+target_include_directories(commtrace_jobs PUBLIC
+  ${CMAKE_CURRENT_LIST_DIR}/unit)
+target_link_libraries(commtrace_jobs PUBLIC commtrace_flags commtrace_trace m)
+
+foreach(name model_fit model_inside roles_layouts roles_confusing
+        pipeline_idle findings_price)
+  if(name MATCHES "^(model|roles|pipeline|findings)_")
+    set(layer ${CMAKE_MATCH_1})
+  endif()
+  add_executable(${name} ${CMAKE_CURRENT_LIST_DIR}/unit/${name}.c)
+  target_link_libraries(${name} PRIVATE commtrace_jobs commtrace_${layer}
+    ${CMOCKA})
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
+endforeach()
