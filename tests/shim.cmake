@@ -21,3 +21,35 @@ add_shim_bench(hook shim_fake_nccl)
 add_shim_bench(startup)
 add_shim_bench(writer commtrace_shim)
 add_shim_bench(bytes_per_op commtrace_shim)
+
+# Unit tests: linked with the recorder's objects, so they run sanitised too.
+find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+function(add_shim_unit name)
+  add_executable(unit_shim_${name}
+    ${CMAKE_CURRENT_LIST_DIR}/unit/shim_${name}.c)
+  target_include_directories(unit_shim_${name} SYSTEM PRIVATE
+    ${CMOCKA_INCLUDE})
+  target_link_libraries(unit_shim_${name} PRIVATE
+    commtrace_shim -Wl,--no-as-needed shim_fake_nccl -Wl,--as-needed
+    ${CMOCKA_LIBRARY})
+  add_test(NAME unit.shim_${name} COMMAND unit_shim_${name})
+  set_tests_properties(unit.shim_${name} PROPERTIES LABELS unit)
+endfunction()
+foreach(name comm config identity ring trace)
+  add_shim_unit(${name})
+endforeach()
+
+# What only the library as it is shipped can show.
+if(NOT COMMTRACE_SANITIZE)
+  add_shim_unit(purity)
+  add_test(NAME unit.shim_exports COMMAND
+    ${CMAKE_CURRENT_LIST_DIR}/unit/shim_exports.sh
+    $<TARGET_FILE:commtrace_so> ${CMAKE_C_COMPILER}
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/shim)
+  add_test(NAME unit.shim_options COMMAND
+    ${CMAKE_CURRENT_LIST_DIR}/unit/shim_options.sh
+    $<TARGET_FILE:options_table> ${PROJECT_SOURCE_DIR}/README.md)
+  set_tests_properties(unit.shim_exports unit.shim_options
+    PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
+endif()
