@@ -22,7 +22,7 @@ static const struct cli_command commands[] = {
      "List communicators: their ranks, places, links and roles.",
      "  commtrace groups commtrace-4711"},
     {"model", model_run, cli_model_options, "DIR|FILE...",
-     "Fit T = alpha + S / bandwidth; show observed beside predicted times.",
+     "Fit T = alpha + S / bandwidth; show observed beside predicted.",
      "  commtrace model commtrace-4711\n"
      "  commtrace model --reference sweep-trace commtrace-4711"},
     {"merge", merge_run, cli_merge_options, "DIR|FILE...",

@@ -6,3 +6,12 @@ foreach(name report_out report_job)
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
+
+find_program(SQLITE3_SHELL sqlite3 REQUIRED)
+foreach(name errors help json sql)
+  add_test(NAME e2e.cli_${name} COMMAND sh
+    ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_${name}.sh
+    $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>
+    ${CMAKE_SOURCE_DIR}/samples/sql)
+  set_tests_properties(e2e.cli_${name} PROPERTIES LABELS e2e TIMEOUT 120)
+endforeach()

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define GAP 2
-#define LABEL_WIDTH 14
+#define LABEL_WIDTH 15
 
 static int text_width(const char *s)
 {

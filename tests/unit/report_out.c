@@ -185,7 +185,7 @@ static void text_wraps(void **state)
         width = *c == '\n' ? 0 : width + 1;
         assert_true(width <= OUT_WIDTH);
     }
-    assert_non_null(strstr(text, "\n                0123456789"));
+    assert_non_null(strstr(text, "\n                 0123456789"));
     assert_non_null(strstr(text, "\n    0123456789"));
     free(text);
 }

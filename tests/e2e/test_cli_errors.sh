@@ -1,0 +1,90 @@
+#!/bin/sh
+# test_cli_errors.sh COMMTRACE TRACEGEN: bad usage and bad input end with one
+# line on stderr that names what is wrong, nothing on stdout, and exit 2.
+set -eu
+commtrace=$1 tracegen=$2
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp"
+failures=0
+
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+# refused WORDS ARGUMENT...: the one line contains WORDS.
+refused() {
+    words=$1
+    shift
+    rc=0
+    "$commtrace" "$@" >out 2>err || rc=$?
+    [ $rc -eq 2 ] || fail "commtrace $*: exit $rc, not 2"
+    [ ! -s out ] || fail "commtrace $*: wrote to stdout"
+    [ "$(wc -l <err)" -eq 1 ] || fail "commtrace $*: stderr: $(cat err)"
+    grep -qF -- "$words" err || fail "commtrace $*: no '$words' in: $(cat err)"
+}
+
+"$tracegen" --tp 2 --pp 2 --dp 1 --steps 4 --out good >/dev/null
+one=$(find good -name "*.db" | sort | head -n 1)
+
+refused "no command"
+refused "unknown command 'bogus'" bogus
+refused "--bogus" --bogus
+refused "--bogus" report --bogus good
+refused "no folder or file" report
+refused "requires an argument" ops good --limit
+refused "'x' is not a number" ops --rank x good
+refused "'-1' is not a number" ops --limit=-1 good
+refused "no operation is called 'foo'" ops --kind foo good
+refused "no role is called 'XP'" ops --role XP good
+refused "no communicator" ops --comm ffffffffffffff good
+refused "--db FILE is missing" merge good
+
+mkdir empty
+: >zero.db
+echo "this is not a database, and long enough to have a header of one" >text.db
+head -c 6000 "$one" >truncated.db
+cp "$one" newer.db
+sqlite3 newer.db "PRAGMA user_version = 99"
+cp "$one" no_ops.db
+sqlite3 no_ops.db "DELETE FROM op"
+sqlite3 foreign.db "CREATE TABLE t(x)"
+
+for command in report ops groups model; do
+    refused "not_there: No such file" $command not_there
+    refused "empty: " $command empty
+    refused "zero.db: " $command zero.db
+    refused "text.db: " $command text.db
+    refused "truncated.db: " $command truncated.db
+    refused "newer.db: " $command newer.db
+    refused "no_ops.db: " $command no_ops.db
+    refused "foreign.db: " $command foreign.db
+done
+refused "empty: " report --reference empty good
+refused "newer.db: " merge --db job.db newer.db
+[ ! -e job.db ] || fail "job.db was made of nothing"
+
+# What is not a job.db is never overwritten, and nothing is left behind.
+before=$(cksum <"$one")
+refused "$one: " merge --db "$one" good
+refused "text.db: " report --db text.db good
+refused "empty: " merge --db empty good
+refused "nowhere/job.db: " merge --db nowhere/job.db good
+[ "$before" = "$(cksum <"$one")" ] || fail "$one was changed"
+[ -z "$(find . -name '*.part')" ] || fail "left behind: $(find . -name '*.part')"
+
+# A bad file beside good ones is skipped, and said.
+cp -r good mixed
+cp text.db mixed/
+"$commtrace" report mixed >out 2>err || fail "mixed: exit $?"
+grep -q "skipped mixed/text.db: " err || fail "mixed: $(cat err)"
+grep -q "mixed/text.db" out || fail "mixed: the report does not say it"
+
+# A full disk is no success.
+rc=0
+"$commtrace" report good >/dev/full 2>err || rc=$?
+[ $rc -eq 2 ] || fail "/dev/full: exit $rc"
+grep -q "standard output: " err || fail "/dev/full: $(cat err)"
+
+[ $failures -eq 0 ]

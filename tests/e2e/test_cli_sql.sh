@@ -1,0 +1,97 @@
+#!/bin/sh
+# test_cli_sql.sh COMMTRACE TRACEGEN SQL_FOLDER: job.db holds what the rank files
+# held and answers every question of samples/sql.
+set -eu
+commtrace=$1 tracegen=$2 questions=$3
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp"
+
+"$tracegen" --tp 2 --pp 2 --dp 2 --steps 8 --out good >/dev/null
+"$commtrace" merge --db job.db good
+"$commtrace" report --db other.db good >/dev/null
+cmp job.db other.db
+"$commtrace" merge --db job.db good # replaces a job.db
+cmp job.db other.db
+[ "$(sqlite3 job.db 'PRAGMA integrity_check')" = ok ]
+
+mkdir answers
+for file in "$questions"/*.sql; do
+    head -n 1 "$file" | grep -q '^-- ' || { echo "$file: no question"; exit 1; }
+    name=$(basename "$file" .sql)
+    sqlite3 -bail job.db <"$file" >"answers/$name" 2>err
+    [ ! -s err ] || { cat "$file" err; exit 1; }
+done
+[ "$(find answers -type f | wc -l)" -ge 8 ]
+for name in time_by_role_and_step slowest_ops bytes_per_link communicators \
+    wait_per_rank message_sizes observed_beside_predicted slow_edges; do
+    [ -s answers/$name ] || { echo "$name: no answer"; exit 1; }
+done
+
+python3 - <<'PY'
+import glob
+import sqlite3
+
+job = sqlite3.connect("job.db")
+
+
+def one(sql):
+    return job.execute(sql).fetchone()[0]
+
+
+def rows(db, sql):
+    return sorted(map(repr, db.execute(sql)))
+
+
+# Every row of every rank file is there.
+ops = bytes_ = launches = 0
+for number, path in enumerate(sorted(glob.glob("good/*.db"))):
+    rank = sqlite3.connect(path)
+    process, = job.execute("SELECT process FROM process WHERE uuid = ?",
+                           rank.execute("SELECT uuid FROM process").fetchone()
+                           ).fetchone()
+    for table in ("meta", "process", "library", "policy", "clock", "device",
+                  "gpu_link", "comm", "comm_event", "loss"):
+        columns = ", ".join(row[1] for row in rank.execute(
+            "PRAGMA table_info(%s)" % table))
+        assert rows(rank, "SELECT %s FROM %s" % (columns, table)) == rows(
+            job, "SELECT %s FROM %s WHERE process = %d" %
+            (columns, table, process)), (path, table)
+    same = ("SELECT k.name, c.comm, c.type, c.redop, c.count, c.peer, "
+            "c.stream, c.site, o.ordinal, o.enter_ns, o.host_ns, o.gpu_off_ns, "
+            "o.gpu_ns, o.flags FROM op o JOIN op_class c ON c.id = o.class %s "
+            "JOIN op_kind k ON k.id = c.kind %s ORDER BY o.id")
+    assert list(rank.execute(same % ("", ""))) == list(job.execute(
+        same % ("AND c.process = o.process", "WHERE o.process = %d" %
+                process))), path
+    ops += rank.execute("SELECT count(*) FROM op").fetchone()[0]
+    launches += rank.execute("SELECT count(*) FROM launch").fetchone()[0]
+    bytes_ += rank.execute(
+        "SELECT sum(c.count * t.bytes) FROM op o JOIN op_class c "
+        "ON c.id = o.class JOIN data_type t ON t.id = c.type "
+        "JOIN op_kind k ON k.id = c.kind WHERE k.name = 'all_reduce'"
+    ).fetchone()[0]
+assert one("SELECT count(*) FROM op") == ops
+assert one("SELECT count(*) FROM v_op") == ops
+assert one("SELECT count(*) FROM op_match") == ops
+assert one("SELECT count(*) FROM launch") == launches
+
+# A collective is one instance, and has an op of each of its ranks.
+assert one("SELECT sum(u.calls * u.bytes * c.nranks) FROM usage u "
+           "JOIN v_comm c ON c.uid = u.uid JOIN op_kind k ON k.id = u.kind "
+           "WHERE k.name = 'all_reduce'") == bytes_
+assert one("SELECT count(*) FROM v_instance i JOIN v_comm c ON c.uid = i.uid "
+           "WHERE i.op = 'all_reduce' AND i.ranks <> c.nranks") == 0
+assert one("SELECT count(*) FROM instance i WHERE i.ranks <> (SELECT count(*) "
+           "FROM op_match m WHERE m.instance = i.id)") == 0
+assert one("SELECT count(*) FROM v_op WHERE role IS NULL OR link IS NULL") == 0
+assert {r for r, in job.execute("SELECT DISTINCT role FROM role")} >= {
+    "TP", "PP", "DP"}
+steps = one("SELECT max(steps) FROM job")
+assert steps > 0
+assert one("SELECT count(DISTINCT step) FROM v_step_role "
+           "WHERE role = 'TP'") >= steps
+# The whole is the sum of its parts.
+assert abs(one("SELECT sum(transfer_ms) FROM v_step_role") -
+           one("SELECT sum(transfer_ns) / 1e6 FROM op_match")) < 1e-3
+PY
