@@ -1,0 +1,123 @@
+/*
+ * bench_load DIR...: ct_trace_open (load, join, match, steps, usage) against
+ * the floor: one thread's bare scan, in the same run, of exactly the columns
+ * that it reads in the tables that grow with the job. Best of three each.
+ */
+#include <dirent.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "trace/trace.h"
+
+#define ROUNDS 3
+#define MAX_RATIO 2.0
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static const char *const scans[] = {
+    "SELECT id, class, ordinal, grp, enter_ns, host_ns, gpu_off_ns, gpu_ns,"
+    " flags FROM op ORDER BY id",
+    "SELECT grp, comm, stream, ops, enter_ns, host_ns, gpu_off_ns, gpu_ns,"
+    " flags, id FROM launch ORDER BY id"};
+
+static int64_t scan_file(const char *path)
+{
+    int64_t sum = 0;
+    sqlite3 *db;
+    size_t i;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL)) {
+        fprintf(stderr, "bench_load: %s: %s\n", path, sqlite3_errmsg(db));
+        exit(2);
+    }
+    for (i = 0; i < sizeof(scans) / sizeof(*scans); i++) {
+        sqlite3_stmt *stmt;
+        int column, n;
+
+        if (sqlite3_prepare_v2(db, scans[i], -1, &stmt, NULL)) {
+            fprintf(stderr, "bench_load: %s: %s\n", path, sqlite3_errmsg(db));
+            exit(2);
+        }
+        n = sqlite3_column_count(stmt);
+        while (sqlite3_step(stmt) == SQLITE_ROW)
+            for (column = 0; column < n; column++)
+                sum += sqlite3_column_int64(stmt, column);
+        sqlite3_finalize(stmt);
+    }
+    sqlite3_close(db);
+    return sum;
+}
+
+static double scan_folders(char **folders, int nfolders)
+{
+    double start = now_s();
+    volatile int64_t sum = 0;
+    int i;
+
+    for (i = 0; i < nfolders; i++) {
+        DIR *dir = opendir(folders[i]);
+        struct dirent *entry;
+        char path[4096];
+
+        while (dir && (entry = readdir(dir))) {
+            size_t n = strlen(entry->d_name);
+
+            if (n < 3 || strcmp(entry->d_name + n - 3, ".db"))
+                continue;
+            snprintf(path, sizeof(path), "%s/%s", folders[i], entry->d_name);
+            sum += scan_file(path);
+        }
+        if (dir)
+            closedir(dir);
+    }
+    return now_s() - start;
+}
+
+static double open_folders(char **folders, int nfolders, int64_t *nops)
+{
+    double start = now_s(), time;
+    struct ct_trace *trace;
+    char error[512];
+    int i;
+
+    if (ct_trace_open(folders, nfolders, &trace, error, sizeof(error))) {
+        fprintf(stderr, "bench_load: %s\n", error);
+        exit(2);
+    }
+    time = now_s() - start;
+    for (*nops = 0, i = 0; i < trace->nprocesses; i++)
+        *nops += trace->processes[i].nops;
+    ct_trace_free(trace);
+    return time;
+}
+
+int main(int argc, char **argv)
+{
+    double floor = 1e9, best = 1e9, t;
+    int64_t nops = 0;
+    int i;
+
+    if (argc < 2) {
+        fputs("usage: bench_load DIR...\n", stderr);
+        return 2;
+    }
+    for (i = 0; i < ROUNDS; i++) {
+        t = scan_folders(argv + 1, argc - 1);
+        floor = t < floor ? t : floor;
+        t = open_folders(argv + 1, argc - 1, &nops);
+        best = t < best ? t : best;
+    }
+    printf("bench load %.0f ns/op ratio=%.2f floor=%.0f\n",
+           1e9 * best / (double)nops, best / floor,
+           1e9 * floor / (double)nops);
+    return best / floor > MAX_RATIO;
+}

@@ -1,0 +1,24 @@
+# Loading, matching, steps: unit tests, and the benchmark of loading.
+add_library(trace_files STATIC ${CMAKE_CURRENT_LIST_DIR}/unit/trace_files.c)
+target_include_directories(trace_files PUBLIC
+  ${CMAKE_CURRENT_LIST_DIR}/unit ${SQLITE3_INCLUDE} ${CMOCKA_INCLUDE})
+target_link_libraries(trace_files PUBLIC commtrace_trace ${CMOCKA_LIBRARY})
+
+foreach(name match steps)
+  add_executable(trace_${name} ${CMAKE_CURRENT_LIST_DIR}/unit/trace_${name}.c)
+  target_link_libraries(trace_${name} PRIVATE trace_files)
+  target_compile_definitions(trace_${name} PRIVATE
+    TRACEGEN="$<TARGET_FILE:tracegen>")
+  add_dependencies(trace_${name} tracegen)
+  add_test(NAME unit.trace_${name} COMMAND trace_${name})
+  set_tests_properties(unit.trace_${name} PROPERTIES LABELS unit TIMEOUT 300)
+endforeach()
+
+add_executable(bench_load ${CMAKE_CURRENT_LIST_DIR}/bench/load.c)
+target_include_directories(bench_load PRIVATE ${SQLITE3_INCLUDE})
+target_link_libraries(bench_load PRIVATE commtrace_trace)
+target_compile_definitions(bench_load PRIVATE
+  TRACEGEN="$<TARGET_FILE:tracegen>")
+add_dependencies(bench_load tracegen)
+set_target_properties(bench_load PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)

@@ -1,0 +1,362 @@
+/* Which ops meet, and what they cost, on cases whose truth is in the numbers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "trace_files.h"
+
+/* Process r's clock begins 10 ns after that of process r - 1: see files_begin;
+ * starts below are of the process. */
+#define SKEW 10
+
+static void test_all_reduce(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 3; r++) {
+        sqlite3 *db = files_begin(folder, r, 3, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_op(db, 1, 1, 0, 5000 + 100 * r, 1000 - 100 * r);
+        files_op(db, 2, 1, 1, 9000, 500);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    {
+        const struct ct_job *job = &trace->jobs[0];
+        const struct ct_instance *i = files_instance(trace, 1, 0);
+
+        assert_int_equal(trace->njobs, 1);
+        assert_int_equal(job->ninstances, 2);
+        assert_int_equal(job->nusages, 1);
+        assert_int_equal(i->ranks, 3);
+        assert_int_equal(i->timed, 3);
+        assert_int_equal(i->bytes, 4000);
+        assert_int_equal(i->transfer_ns, 800); /* of the last to come */
+        assert_int_equal(i->wait_sum_ns, 200 + 100);
+        assert_int_equal(i->wait_max_ns, 200);
+        assert_false(i->bound || i->grouped || i->mismatch || i->overlapped);
+        assert_int_equal(ct_op_wait_ns(trace, 0, 0), 200);
+        assert_int_equal(ct_op_wait_ns(trace, 2, 0), 0);
+        assert_int_equal(job->usages[0].calls, 2);
+        assert_int_equal(job->usages[0].nsamples, 2);
+        assert_int_equal(job->usages[0].samples[0], 800);
+        assert_int_equal(job->usages[0].samples[1], 500);
+        assert_int_equal(job->usages[0].transfer_ns, 1300);
+        assert_int_equal(job->usages[0].wait_ns, 100);
+        assert_int_equal(job->missing, 0);
+    }
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_missing_rank(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 3, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_op(db, 1, 1, 0, 5000, 1000);
+        if (r == 0)
+            files_op(db, 2, 1, 7, 5000, 1000); /* others never came */
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_true(files_instance(trace, 0, 0)->bound);
+    assert_int_equal(files_instance(trace, 0, 0)->ranks, 2);
+    assert_int_equal(files_instance(trace, 0, 1)->ranks, 1);
+    assert_int_equal(trace->jobs[0].missing, 1);
+    assert_int_equal(trace->jobs[0].mismatches, 0);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
+    assert_int_equal(trace->jobs[0].usages[0].median_ns, 1000);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_mismatch(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_class(db, 2, 1, CT_OP_ALL_REDUCE, 1001, -1);
+        files_class(db, 3, 1, CT_OP_ALL_GATHER, 1000, -1);
+        files_class(db, 4, 1, CT_OP_BROADCAST, 1000, r);
+        files_class(db, 5, 1, CT_OP_BCAST, 1000, 1);
+        files_class(db, 6, 1, CT_OP_BROADCAST, 1000, 1);
+        files_op(db, 1, 1, 0, 5000, 1000);
+        files_op(db, 2, r ? 2 : 1, 1, 7000, 1000);  /* size */
+        files_op(db, 3, r ? 3 : 1, 2, 9000, 1000);  /* kind */
+        files_op(db, 4, 4, 3, 11000, 1000);         /* root */
+        files_op(db, 5, r ? 5 : 6, 4, 13000, 1000); /* the same by two names */
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_false(files_instance(trace, 0, 0)->mismatch);
+    assert_true(files_instance(trace, 0, 1)->mismatch);
+    assert_true(files_instance(trace, 0, 2)->mismatch);
+    assert_true(files_instance(trace, 0, 3)->mismatch);
+    assert_false(files_instance(trace, 0, 4)->mismatch);
+    assert_int_equal(trace->jobs[0].mismatches, 3);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 1);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* Ranks 0 and 1 of host_of[rank] transfer 1000 floats, four times. */
+static struct ct_trace *transfers(const char *folder, const int *host_of,
+                                  const long *sends, const long *recvs,
+                                  const long *recv_ns, int n)
+{
+    sqlite3 *db = files_begin(folder, 0, 2, host_of[0]);
+    int i;
+
+    files_class(db, 1, 1, CT_OP_SEND, 1000, 1);
+    for (i = 0; i < n; i++)
+        files_op(db, i + 1, 1, i, sends[i], 50);
+    files_end(db);
+    db = files_begin(folder, 1, 2, host_of[1]);
+    files_class(db, 1, 1, CT_OP_RECV, 1000, 0);
+    for (i = 0; i < n; i++)
+        files_op(db, i + 1, 1, i, recvs[i] - SKEW, recv_ns[i]);
+    files_end(db);
+    return files_open(folder);
+}
+
+static void test_p2p_on_one_clock(void **state)
+{
+    static const int hosts[] = {0, 0};
+    static const long sends[] = {10000, 20000, 30000};
+    static const long recvs[] = {8000, 20010, 30500}; /* early, even, late */
+    static const long ns[] = {3000, 990, 600};
+    const char *folder = files_folder();
+    struct ct_trace *trace = transfers(folder, hosts, sends, recvs, ns, 3);
+    const struct ct_instance *i = files_instance(trace, 0, 0);
+
+    (void)state;
+    assert_int_equal(i->base, CT_OP_SEND);
+    assert_int_equal(i->src, 0);
+    assert_int_equal(i->dst, 1);
+    assert_int_equal(i->ranks, 2);
+    assert_int_equal(i->transfer_ns, 1000);
+    assert_int_equal(i->wait_sum_ns, 2000);
+    assert_int_equal(ct_op_wait_ns(trace, 1, 0), 2000);
+    assert_int_equal(ct_op_wait_ns(trace, 0, 0), 0);
+    assert_false(i->overlapped);
+    i = files_instance(trace, 1, 1);
+    assert_int_equal(i->transfer_ns, 990);
+    assert_false(i->overlapped); /* 1 % of it is hidden */
+    i = files_instance(trace, 1, 2);
+    assert_int_equal(i->transfer_ns, 600);
+    assert_true(i->overlapped);
+    assert_int_equal(trace->jobs[0].nusages, 1);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 2);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_p2p_on_two_clocks(void **state)
+{
+    static const int hosts[] = {0, 1};
+    static const long at[] = {1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000};
+    static const long ns[] = {9000, 300, 1000, 1010, 1020, 5000, 7000, 8000};
+    const char *folder = files_folder();
+    struct ct_trace *trace = transfers(folder, hosts, at, at, ns, 8);
+    const struct ct_instance *i = files_instance(trace, 0, 0);
+
+    (void)state;
+    /* Lower quartile: 1010. */
+    assert_int_equal(i->transfer_ns, 1010);
+    assert_int_equal(i->wait_sum_ns, 7990);
+    assert_true(i->estimated);
+    assert_true(files_instance(trace, 0, 1)->overlapped);
+    assert_int_equal(files_instance(trace, 0, 2)->transfer_ns, 1000);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 3);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_p2p_alone(void **state)
+{
+    const char *folder = files_folder();
+    sqlite3 *db = files_begin(folder, 0, 2, 0);
+    struct ct_trace *trace;
+
+    (void)state;
+    files_class(db, 1, 1, CT_OP_SEND, 1000, 1);
+    files_class(db, 2, 1, CT_OP_RECV, 1000, 1);
+    files_op(db, 1, 1, 0, 5000, 100);
+    files_op(db, 2, 2, 0, 6000, 700);
+    files_end(db);
+    trace = files_open(folder);
+    assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, CT_NO_TIME);
+    assert_int_equal(files_instance(trace, 0, 1)->transfer_ns, 700);
+    assert_true(files_instance(trace, 0, 1)->bound);
+    assert_int_equal(trace->jobs[0].usages[0].median_ns, CT_NO_TIME);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_groups(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 3000, -1);
+        files_class(db, 2, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_class(db, 3, 1, CT_OP_SEND, 500, 1 - r);
+        files_class(db, 4, 1, CT_OP_RECV, 500, 1 - r);
+        /* Two all-reduces in one launch share its time by their bytes. */
+        files_grouped(db, 1, 1, 0, 1);
+        files_grouped(db, 2, 2, 1, 1);
+        files_launch(db, 3, 1, 1, 2, 5000, 4000 + 800 * r);
+        /* A group of one is not grouped. */
+        files_grouped(db, 4, 2, 2, 2);
+        files_launch(db, 5, 2, 1, 1, 12000, 900);
+        /* An exchange: both directions share the interval. */
+        files_grouped(db, 6, 3, 0, 3);
+        files_grouped(db, 7, 4, 0, 3);
+        files_launch(db, 8, 3, 1, 2, 20000 + 1000 * r - SKEW * r,
+                     2000 - 1000 * r);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    {
+        const struct ct_instance *i = files_instance(trace, 0, 0);
+
+        assert_true(i->grouped);
+        assert_int_equal(i->transfer_ns, 3000);
+        assert_int_equal(i->wait_max_ns, 600);
+        assert_int_equal(files_instance(trace, 0, 1)->transfer_ns, 1000);
+        i = files_instance(trace, 0, 2);
+        assert_false(i->grouped);
+        assert_int_equal(i->transfer_ns, 900);
+        i = files_instance(trace, 0, 3);
+        assert_true(i->grouped);
+        assert_int_equal(i->transfer_ns, 1000);
+        assert_int_equal(i->src, 0);
+        assert_int_equal(files_instance(trace, 0, 4)->src, 1);
+        assert_int_equal(ct_op_wait_ns(trace, 0, 4), 1000);
+        assert_ptr_equal(files_instance(trace, 0, 4),
+                         files_instance(trace, 1, 3));
+    }
+    assert_int_equal(trace->processes[0].launches[0].first_op, 0);
+    assert_int_equal(trace->processes[0].launches[2].first_op, 3);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_rooted(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 3; r++) {
+        sqlite3 *db = files_begin(folder, r, 3, 0);
+
+        files_class(db, 1, 1, CT_OP_BROADCAST, 1000, 0);
+        /* The root leaves early; rank 2 comes last and takes 700. */
+        files_op(db, 1, 1, 0, 5000 + 300 * r - SKEW * r,
+                 r == 0   ? 200
+                 : r == 1 ? 1000
+                          : 700);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, 700);
+    assert_false(files_instance(trace, 0, 0)->bound);
+    assert_int_equal(files_instance(trace, 0, 0)->wait_max_ns, 300);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_untimed(void **state)
+{
+    const char *folder = files_folder();
+    sqlite3 *db = files_begin(folder, 0, 1, 0);
+    struct ct_trace *trace;
+
+    (void)state;
+    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+    files_sql(db, "INSERT INTO op VALUES (1, 1, 0, NULL, 5000, 700, NULL,"
+                  " NULL, 0)");
+    files_end(db);
+    trace = files_open(folder);
+    /* How long an asynchronous call took on the host is no transfer. */
+    assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, CT_NO_TIME);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
+    assert_int_equal(trace->jobs[0].usages[0].calls, 1);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* Ordinals so far apart that an index by ordinal would not fit. */
+static void test_sparse_ordinals(void **state)
+{
+    static const unsigned ordinals[] = {0, 1000000, 4294967295u};
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r, i;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        for (i = 0; i < 3; i++)
+            files_sql(db,
+                      "INSERT INTO op VALUES (%d, 1, %u, NULL, %d, 9, 1, 50,"
+                      " 1)",
+                      i + 1, ordinals[i], 1000 * i);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(trace->jobs[0].ninstances, 3);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(files_instance(trace, 0, i)->ranks, 2);
+        assert_int_equal(files_instance(trace, 0, i)->ordinal, ordinals[i]);
+    }
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_reduce),
+        cmocka_unit_test(test_missing_rank),
+        cmocka_unit_test(test_mismatch),
+        cmocka_unit_test(test_p2p_on_one_clock),
+        cmocka_unit_test(test_p2p_on_two_clocks),
+        cmocka_unit_test(test_p2p_alone),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_rooted),
+        cmocka_unit_test(test_untimed),
+        cmocka_unit_test(test_sparse_ordinals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
