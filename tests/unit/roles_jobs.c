@@ -32,7 +32,8 @@ struct call { /* a played op */
 struct rank_state {
     int nitems, room, pc;
     struct item *items;
-    double now, busy;
+    double now, busy; /* us; busy: computing, in the step */
+    double steady_us; /* computing in steady steps */
     int ncalls, calls_room;
     struct call *calls;
     int group_first; /* first call of the open or posted group */
@@ -389,7 +390,6 @@ static bool settle_collective(struct maker *maker, const struct call *call)
 
         other->end = last + us;
         maker->trace.processes[rank].ops[other->op].instance = index;
-        maker->ranks[rank].busy += us;
     }
     return true;
 }
@@ -511,6 +511,9 @@ static void close_step(struct maker *maker, int rank, enum ct_step_kind kind)
         for (int i = last->first_op; i <= last->last_op; i++)
             process->ops[i].step = process->nsteps - 1;
     }
+    if (kind == CT_STEP_STEADY)
+        maker->ranks[rank].steady_us += maker->ranks[rank].busy;
+    maker->ranks[rank].busy = 0;
     process->steps = realloc(process->steps, (size_t)(process->nsteps + 1) *
                                                  sizeof *process->steps);
     process->steps[process->nsteps++] = step;
@@ -659,34 +662,17 @@ static void count_op(struct maker *maker, const struct ct_process *process,
         usage->samples[usage->nsamples++] = instance->transfer_ns;
 }
 
-/* Wall and busy time of the rank's steady steps: busy is all that is neither a
- * wait inside a call nor anything else but computing and moving. */
-static double idle_of(const struct maker *maker,
+/* Share of the rank's steady steps that it did not compute. */
+static double idle_of(const struct rank_state *state,
                       const struct ct_process *process)
 {
-    double wall = 0, wait = 0;
+    double wall = 0;
 
-    for (int s = 0; s < process->nsteps; s++) {
-        const struct ct_step_row *step = &process->steps[s];
-        int launch = CT_NONE;
-
-        if (step->kind != CT_STEP_STEADY)
-            continue;
-        wall += (double)(step->end_ns - step->start_ns);
-        for (int i = step->first_op; i <= step->last_op; i++) {
-            const struct ct_op_row *op = &process->ops[i];
-
-            if (op->launch != CT_NONE && op->launch == launch)
-                continue;
-            launch = op->launch;
-            if (op->instance != CT_NONE)
-                wait += fmax(
-                    0,
-                    (double)(op->gpu_ns -
-                             maker->job.instances[op->instance].transfer_ns));
-        }
-    }
-    return wall > 0 ? wait / wall : 0;
+    for (int s = 0; s < process->nsteps; s++)
+        if (process->steps[s].kind == CT_STEP_STEADY)
+            wall +=
+                (double)(process->steps[s].end_ns - process->steps[s].start_ns);
+    return wall > 0 ? 1 - state->steady_us * 1e3 / wall : 0;
 }
 
 static void finish_job(struct maker *maker)
@@ -717,8 +703,8 @@ static void finish_job(struct maker *maker)
     for (int u = 0; u < job->nusages; u++)
         finish_usage(&job->usages[u], job->nsteps);
     for (int r = 0; r < maker->nranks; r++) {
-        maker->idle +=
-            idle_of(maker, &maker->trace.processes[r]) / maker->nranks;
+        maker->idle += idle_of(&maker->ranks[r], &maker->trace.processes[r]) /
+                       maker->nranks;
         if (maker->ranks[r].now * 1e3 > (double)job->span_ns)
             job->span_ns = (int64_t)(maker->ranks[r].now * 1e3);
     }

@@ -37,8 +37,7 @@ void maker_step(struct maker *maker, int rank, enum ct_step_kind kind);
 
 /* Plays all ranks and derives the job; fails the test on a deadlock. */
 const struct ct_trace *maker_run(struct maker *maker);
-/* Share of steady steps in which rank neither computed nor moved bytes, mean
- * over ranks: the truth. */
+/* Share of steady steps in which a rank did not compute, mean over ranks. */
 double maker_idle(const struct maker *maker);
 
 /* A transformer as samples/jobs/train3d.c runs it. */

@@ -1,0 +1,169 @@
+#include "pipeline/pipeline.h"
+
+#include <math.h>
+
+struct stretch {         /* idle time of one step, as its ops are walked */
+    int64_t pipeline_ns; /* waits in pipeline ops */
+    int64_t before_ns;   /* other waits before the first pipeline op */
+    int64_t since_ns;    /* other waits after the latest one */
+    bool started;        /* a pipeline op was seen */
+    bool timed;          /* at least one of them has a GPU time */
+};
+
+struct call { /* an op, or all ops of one launch */
+    int64_t gpu_ns, transfer_ns;
+    bool pipeline, tensor;
+};
+
+static enum ct_role_id role_of(const struct ct_job *job,
+                               const struct ct_roles *roles,
+                               const struct ct_op_row *op)
+{
+    int usage, role;
+
+    if (op->instance == CT_NONE)
+        return CT_ROLE_UNKNOWN;
+    usage = job->instances[op->instance].usage;
+    role = usage == CT_NONE ? CT_NONE : roles->of_usage[usage];
+    return role == CT_NONE ? CT_ROLE_UNKNOWN : roles->roles[role].role;
+}
+
+static void add_op(const struct ct_job *job, const struct ct_roles *roles,
+                   const struct ct_op_row *op, struct call *call)
+{
+    const enum ct_role_id role = role_of(job, roles, op);
+
+    if (op->gpu_ns != CT_NO_TIME && op->gpu_ns > call->gpu_ns)
+        call->gpu_ns = op->gpu_ns;
+    call->pipeline = call->pipeline || role == CT_ROLE_PP;
+    call->tensor = call->tensor || role == CT_ROLE_TP;
+    if (op->instance == CT_NONE)
+        return;
+    const int64_t transfer = job->instances[op->instance].transfer_ns;
+
+    if (transfer != CT_NO_TIME && transfer > call->transfer_ns)
+        call->transfer_ns = transfer;
+}
+
+static int64_t wait_of(const struct call *call)
+{
+    if (call->gpu_ns == CT_NO_TIME || call->transfer_ns == CT_NO_TIME ||
+        call->gpu_ns <= call->transfer_ns)
+        return 0;
+    return call->gpu_ns - call->transfer_ns;
+}
+
+static void add_call(const struct call *call, struct stretch *stretch)
+{
+    const int64_t wait = wait_of(call);
+
+    if (call->pipeline) {
+        stretch->pipeline_ns += wait;
+        stretch->since_ns = 0;
+        stretch->started = true;
+        stretch->timed = stretch->timed || call->gpu_ns != CT_NO_TIME;
+    } else if (!call->tensor && !stretch->started) {
+        stretch->before_ns += wait;
+    } else if (!call->tensor) {
+        stretch->since_ns += wait;
+    }
+}
+
+/* Share of a step that the rank stood idle; NAN: no timed pipeline op. */
+static double idle_of_step(const struct ct_job *job,
+                           const struct ct_roles *roles,
+                           const struct ct_process *process,
+                           const struct ct_step_row *step)
+{
+    const int64_t wall = step->end_ns - step->start_ns;
+    struct stretch stretch = {0};
+    int end;
+
+    for (int i = step->first_op; i <= step->last_op; i = end) {
+        const int launch = process->ops[i].launch;
+        struct call call = {CT_NO_TIME, CT_NO_TIME, false, false};
+
+        end = i;
+        do
+            add_op(job, roles, &process->ops[end++], &call);
+        while (launch != CT_NONE && end <= step->last_op &&
+               process->ops[end].launch == launch);
+        add_call(&call, &stretch);
+    }
+    if (!stretch.timed || wall <= 0)
+        return NAN;
+    return fmin(1, (double)(stretch.pipeline_ns + stretch.before_ns +
+                            stretch.since_ns) /
+                       (double)wall);
+}
+
+/* Mean over the rank's steady steps; *samples_p: their number. */
+static double idle_of_rank(const struct ct_job *job,
+                           const struct ct_roles *roles,
+                           const struct ct_process *process, int *samples_p)
+{
+    double sum = 0;
+
+    *samples_p = 0;
+    for (int i = 0; i < process->nsteps; i++) {
+        const struct ct_step_row *step = &process->steps[i];
+        double idle;
+
+        if (step->kind != CT_STEP_STEADY || step->first_op < 0 ||
+            step->last_op >= process->nops)
+            continue;
+        idle = idle_of_step(job, roles, process, step);
+        if (isnan(idle))
+            continue;
+        sum += idle;
+        ++*samples_p;
+    }
+    return *samples_p > 0 ? sum / *samples_p : NAN;
+}
+
+static void measure(const struct ct_trace *trace, const struct ct_job *job,
+                    const struct ct_roles *roles, struct ct_pipeline *pipeline)
+{
+    double sum = 0;
+    int ranks = 0;
+
+    for (int i = 0; i < job->nprocesses; i++) {
+        int samples;
+        const double idle = idle_of_rank(
+            job, roles, &trace->processes[job->processes[i]], &samples);
+
+        if (samples == 0)
+            continue;
+        if (ranks == 0 || idle < pipeline->idle_min)
+            pipeline->idle_min = idle;
+        if (ranks == 0 || idle > pipeline->idle_max)
+            pipeline->idle_max = idle;
+        sum += idle;
+        ranks++;
+        pipeline->samples += samples;
+    }
+    if (ranks > 0)
+        pipeline->idle = sum / ranks;
+}
+
+void ct_pipeline_measure(const struct ct_trace *trace, const struct ct_job *job,
+                         const struct ct_roles *roles,
+                         struct ct_pipeline *pipeline)
+{
+    const double p = roles->pp, m = roles->micro_batches;
+
+    *pipeline = (struct ct_pipeline){.stages = roles->pp > 1 ? roles->pp : 0,
+                                     .micro_batches = roles->micro_batches,
+                                     .idle = NAN,
+                                     .idle_min = NAN,
+                                     .idle_max = NAN,
+                                     .theory_total = NAN,
+                                     .theory_ideal = NAN};
+    if (pipeline->stages == 0)
+        return;
+    if (roles->micro_batches > 0) {
+        pipeline->theory_total = (p - 1) / (m + p - 1);
+        pipeline->theory_ideal = (p - 1) / m;
+    }
+    measure(trace, job, roles, pipeline);
+}
