@@ -23,7 +23,10 @@ struct ct_finding_row {
                             step was found (per says which) */
     double predicted_ms; /* inside one node */
     double loss_ms;
-    double loss_low_ms, loss_high_ms;
+    double loss_low_ms, loss_high_ms; /* 90 % interval */
+    int groups;      /* communicators that the finding is about; the figures are
+                        those of comm, the worst: a step waits for its slowest
+                        group, so their losses do not add up */
     const char *per; /* "step" or "second" */
     enum ct_source source;
     double confidence; /* 0..1 */
@@ -36,7 +39,8 @@ struct ct_findings {
     struct ct_finding_row *rows; /* worst first */
 };
 
-/* reference may be NULL. */
+/* Findings of one job; NULL only without memory. reference (may be NULL) is the
+ * model of another trace of the same machines. Free with ct_findings_free. */
 struct ct_findings *ct_findings_build(const struct ct_trace *trace,
                                       const struct ct_job *job,
                                       const struct ct_model *model,

@@ -74,11 +74,8 @@ static struct guess by_line(const struct ct_fit *fit, double bytes)
 
     if (fit->quality == CT_FIT_PRIOR)
         return guess;
-    if (fit->quality == CT_FIT_BW_ONLY &&
-        bytes < fit->points[0].bytes / 1.02) /* latency would show there */
-        return guess;
-    if (fit->quality == CT_FIT_LAT_ONLY &&
-        bytes > fit->points[fit->npoints - 1].bytes * 1.02)
+    /* A single size leans on the prior for what it does not show. */
+    if (fit->npoints == 1 && beyond(fit, bytes) > .02)
         return guess;
     guess.us = ct_fit_us(fit, bytes, &error);
     guess.error = hypot(error, FIT_FLOOR) + FAR_OUT * beyond(fit, bytes);

@@ -1,0 +1,327 @@
+/*
+ * TP_CROSSES_NODES: what a tensor-parallel group pays for reaching over the
+ * network, against the same calls inside one node.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "findings/rules.h"
+
+#define NINETY_PERCENT 1.64 /* standard errors */
+
+static const char *const source_words[CT_SOURCE_COUNT] = {
+    [CT_SOURCE_FIT] = "this job's own measurements",
+    [CT_SOURCE_REFERENCE] = "the reference trace",
+    [CT_SOURCE_PRIOR] = "published figures",
+};
+
+struct price { /* of one group, per step or second */
+    double observed_us, predicted_us;
+    double observed_var, predicted_error; /* us^2; us */
+    double calls, top_calls, top_bytes;   /* top: of the size with most time */
+    double top_us;
+    enum ct_op top_base;
+    enum ct_source source;
+    bool timed;
+};
+
+static double calls_of(const struct ct_job *job, const struct ct_usage *usage)
+{
+    if (job->nsteps > 0)
+        return usage->per_step;
+    return job->span_ns > 0 ? (double)usage->calls / (double)job->span_ns * 1e9
+                            : 0;
+}
+
+static double median_us(const struct ct_usage *usage)
+{
+    return usage->median_ns == CT_NO_TIME ? NAN
+                                          : (double)usage->median_ns / 1e3;
+}
+
+static int compare_ns(const void *pa, const void *pb)
+{
+    const int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+
+    return (a > b) - (a < b);
+}
+
+/* Standard error of the median from the quartiles, in us. */
+static double median_error_us(const struct ct_usage *usage)
+{
+    const size_t n = (size_t)usage->nsamples;
+    int64_t *sorted;
+    double spread;
+
+    if (n < 4)
+        return .1 * median_us(usage);
+    sorted = malloc(n * sizeof *sorted);
+    if (!sorted)
+        return .1 * median_us(usage);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = usage->samples[i];
+    qsort(sorted, n, sizeof *sorted, compare_ns);
+    spread = (double)(sorted[n - 1 - n / 4] - sorted[n / 4]) / 1349;
+    free(sorted);
+    return 1.25 * spread / sqrt((double)n);
+}
+
+static void add_usage(const struct ct_case *c, const struct ct_usage *usage,
+                      struct price *price)
+{
+    const double calls = calls_of(c->job, usage);
+    const double us = median_us(usage);
+    enum ct_source source;
+    double error;
+
+    if (!(calls > 0) || isnan(us))
+        return;
+    const double inside = ct_model_inside_us(
+        c->model, c->reference, usage->base, c->job->comms[usage->comm].nranks,
+        usage->bytes, &source, &error);
+
+    price->timed = true;
+    price->calls += calls;
+    price->observed_us += calls * us;
+    price->observed_var += pow(calls * median_error_us(usage), 2);
+    price->predicted_us += calls * inside;
+    price->predicted_error += calls * inside * error;
+    if (source > price->source) /* as good as its weakest part */
+        price->source = source;
+    if (calls * us > price->top_us) {
+        price->top_us = calls * us;
+        price->top_calls = calls;
+        price->top_bytes = (double)usage->bytes;
+        price->top_base = usage->base;
+    }
+}
+
+static struct price price_of(const struct ct_case *c, int role)
+{
+    struct price price = {.source = CT_SOURCE_FIT};
+
+    for (int i = 0; i < c->job->nusages; i++)
+        if (c->roles->of_usage[i] == role)
+            add_usage(c, &c->job->usages[i], &price);
+    if (!price.timed)
+        price.source = CT_SOURCE_PRIOR;
+    return price;
+}
+
+static bool crosses(const struct ct_case *c, int role)
+{
+    const struct ct_role *r = &c->roles->roles[role];
+
+    return r->role == CT_ROLE_TP && c->job->comms[r->comm].ndomains > 1;
+}
+
+/* A use beside the main one (scalars before the steps) is priced with it. */
+static bool is_main(const struct ct_case *c, int role)
+{
+    const struct ct_role *r = &c->roles->roles[role];
+
+    for (int i = 0; i < role; i++)
+        if (c->roles->roles[i].comm == r->comm &&
+            c->roles->roles[i].role == CT_ROLE_TP)
+            return false;
+    return true;
+}
+
+static void name_hosts(const struct ct_case *c, const struct ct_comm *comm,
+                       char *text, size_t size)
+{
+    size_t used = 0;
+    int last = CT_NONE;
+
+    *text = 0;
+    for (int node = 0; node < c->job->nnodes; node++)
+        for (int i = 0; i < comm->nranks; i++) {
+            const int process = comm->members[i].process;
+
+            if (process == CT_NONE ||
+                c->trace->processes[process].node != node || node == last)
+                continue;
+            last = node;
+            if (used + 40 > size) {
+                snprintf(text + used, size - used, ", ...");
+                return;
+            }
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%.30s",
+                                 used ? ", " : "", c->job->node_names[node]);
+        }
+}
+
+/* Ranks in the smallest NVLink domain of the job. */
+static int smallest_domain(const struct ct_case *c)
+{
+    int *ranks = calloc((size_t)c->job->ndomains + 1, sizeof *ranks);
+    int least = 0;
+
+    if (!ranks)
+        return 1;
+    for (int i = 0; i < c->job->nprocesses; i++) {
+        const int domain = c->trace->processes[c->job->processes[i]].domain;
+
+        if (domain >= 0 && domain < c->job->ndomains)
+            ranks[domain]++;
+    }
+    for (int i = 0; i < c->job->ndomains; i++)
+        if (ranks[i] > 0 && (least == 0 || ranks[i] < least))
+            least = ranks[i];
+    free(ranks);
+    return least > 0 ? least : 1;
+}
+
+static int largest_divisor(int n, int limit)
+{
+    int best = 1;
+
+    for (int i = 1; i <= n && i <= limit; i++)
+        if (n % i == 0)
+            best = i;
+    return best;
+}
+
+static void advise(const struct ct_case *c, int nranks,
+                   struct ct_finding_row *row)
+{
+    const int room = smallest_domain(c);
+    const int fits = largest_divisor(nranks, room);
+    const int stages = c->roles->pp > 0 ? c->roles->pp : 1;
+
+    if (fits == nranks)
+        snprintf(row->advice, sizeof row->advice,
+                 "TP=%d fits into one domain of %d GPUs: order the ranks so "
+                 "that each tensor-parallel group stays inside one, and let "
+                 "PP or DP cross",
+                 nranks, room);
+    else if (fits > 1)
+        snprintf(row->advice, sizeof row->advice,
+                 "use TP=%d x PP=%d instead of TP=%d%s: TP inside a domain of "
+                 "%d GPUs, PP between them, with at least %d micro-batches",
+                 fits, stages * (nranks / fits), nranks,
+                 stages > 1 ? " with the pipeline that there is" : "", room,
+                 4 * stages * (nranks / fits));
+    else
+        snprintf(row->advice, sizeof row->advice,
+                 "no domain holds 2 of its ranks: use PP=%d instead of TP=%d, "
+                 "or machines with several GPUs",
+                 stages * nranks, nranks);
+}
+
+static void bytes_text(double bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    int unit = 0;
+
+    while (bytes >= 1024 && unit < 3) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, size, "%.4g %s", bytes, units[unit]);
+}
+
+static void tell(const struct ct_case *c, const struct price *price, int groups,
+                 struct ct_finding_row *row)
+{
+    const struct ct_comm *comm = &c->job->comms[row->comm];
+    char ranks[60], hosts[90], bytes[24], more[40] = "";
+
+    ct_ranks_text(c->trace, comm, ranks, sizeof ranks);
+    name_hosts(c, comm, hosts, sizeof hosts);
+    bytes_text(price->top_bytes, bytes, sizeof bytes);
+    if (groups > 1)
+        snprintf(more, sizeof more, ", the worst of %d such groups,", groups);
+    if (!price->timed) {
+        snprintf(row->text, sizeof row->text,
+                 "TP=%d: the group of ranks %s%s spans %d NVLink domains "
+                 "(%s); none of its calls was timed on the GPU",
+                 comm->nranks, ranks, more, comm->ndomains, hosts);
+        return;
+    }
+    snprintf(row->text, sizeof row->text,
+             "TP=%d: the group of ranks %s%s spans %d NVLink domains (%s); its "
+             "%.4g calls, mostly %s of %s, take %.3g ms per %s, inside one "
+             "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]",
+             comm->nranks, ranks, more, comm->ndomains, hosts, price->calls,
+             ct_op_infos[price->top_base].name, bytes, row->observed_ms,
+             row->per, row->predicted_ms, source_words[row->source],
+             row->loss_ms, row->loss_low_ms, row->loss_high_ms);
+}
+
+static void fill(const struct ct_case *c, const struct price *price, int role,
+                 struct ct_finding_row *row)
+{
+    const double error = NINETY_PERCENT * hypot(sqrt(price->observed_var),
+                                                price->predicted_error);
+
+    row->comm = c->roles->roles[role].comm;
+    row->per = c->job->nsteps > 0 ? "step" : "second";
+    row->source = price->source;
+    row->confidence = c->roles->roles[role].confidence;
+    if (!price->timed)
+        return;
+    row->observed_ms = price->observed_us / 1e3;
+    row->predicted_ms = price->predicted_us / 1e3;
+    row->loss_ms = row->observed_ms - row->predicted_ms;
+    row->loss_low_ms = row->loss_ms - error / 1e3;
+    row->loss_high_ms = row->loss_ms + error / 1e3;
+    /* How sure that anything is lost at all: one-sided normal. */
+    row->confidence *= .5 * erfc(-row->loss_ms * 1e3 * NINETY_PERCENT /
+                                 (error > 0 ? error : 1e-9) / sqrt(2));
+}
+
+/* One finding for all crossing groups of nranks ranks: the first is role. */
+static bool report_family(const struct ct_case *c, int role, int nranks,
+                          struct ct_findings *findings)
+{
+    struct price worst = {0};
+    struct ct_finding_row *row;
+    int worst_role = CT_NONE, groups = 0;
+
+    for (int i = role; i < c->roles->nroles; i++) {
+        if (!crosses(c, i) || !is_main(c, i) ||
+            c->job->comms[c->roles->roles[i].comm].nranks != nranks)
+            continue;
+        const struct price price = price_of(c, i);
+
+        groups++;
+        if (worst_role == CT_NONE ||
+            price.observed_us - price.predicted_us >
+                worst.observed_us - worst.predicted_us) {
+            worst = price;
+            worst_role = i;
+        }
+    }
+    row = ct_finding_add(findings, CT_FINDING_TP_CROSSES_NODES);
+    if (!row)
+        return false;
+    fill(c, &worst, worst_role, row);
+    row->groups = groups;
+    tell(c, &worst, groups, row);
+    advise(c, nranks, row);
+    return true;
+}
+
+static bool is_first_of_size(const struct ct_case *c, int role, int nranks)
+{
+    for (int i = 0; i < role; i++)
+        if (crosses(c, i) &&
+            c->job->comms[c->roles->roles[i].comm].nranks == nranks)
+            return false;
+    return true;
+}
+
+bool ct_rule_crossing(const struct ct_case *c, struct ct_findings *findings)
+{
+    for (int i = 0; i < c->roles->nroles; i++) {
+        const int nranks = c->job->comms[c->roles->roles[i].comm].nranks;
+
+        if (crosses(c, i) && is_first_of_size(c, i, nranks) &&
+            !report_family(c, i, nranks, findings))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,132 @@
+#include "findings/findings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "findings/rules.h"
+
+#define BAD "bad"
+#define WARN "warn"
+#define INFO "info"
+const struct ct_finding_info ct_finding_infos[CT_FINDING_COUNT] = {
+#define FINDING(id_, severity_, meaning_) {#id_, severity_, meaning_},
+#include "commtrace/findings.def"
+};
+
+struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
+                                      enum ct_finding id)
+{
+    struct ct_finding_row *rows =
+        realloc(findings->rows, (size_t)(findings->n + 1) * sizeof *rows);
+    struct ct_finding_row *row;
+
+    if (!rows)
+        return NULL;
+    findings->rows = rows;
+    row = &rows[findings->n++];
+    *row = (struct ct_finding_row){.id = id,
+                                   .comm = CT_NONE,
+                                   .observed_ms = NAN,
+                                   .predicted_ms = NAN,
+                                   .loss_ms = NAN,
+                                   .loss_low_ms = NAN,
+                                   .loss_high_ms = NAN,
+                                   .per = "step",
+                                   .source = CT_SOURCE_PRIOR,
+                                   .confidence = 1};
+    return row;
+}
+
+static int rank_of(const struct ct_trace *trace, const struct ct_comm *comm,
+                   int i)
+{
+    const int process = comm->members[i].process;
+
+    return process == CT_NONE ? CT_NONE : trace->processes[process].rank;
+}
+
+void ct_ranks_text(const struct ct_trace *trace, const struct ct_comm *comm,
+                   char *text, size_t size)
+{
+    size_t used = 0;
+    int last;
+
+    *text = 0;
+    for (int i = 0; i < comm->nranks; i = last + 1) {
+        const int rank = rank_of(trace, comm, i);
+        char part[32];
+
+        for (last = i; last + 1 < comm->nranks &&
+                       rank_of(trace, comm, last + 1) == rank + last + 1 - i;
+             last++)
+            ;
+        if (rank == CT_NONE) {
+            last = i;
+            continue;
+        }
+        if (last > i)
+            snprintf(part, sizeof part, "%d-%d", rank, rank + last - i);
+        else
+            snprintf(part, sizeof part, "%d", rank);
+        if (used + strlen(part) + sizeof ", ..." > size) {
+            snprintf(text + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 used ? ", " : "", part);
+    }
+}
+
+static int severity_rank(const struct ct_finding_row *row)
+{
+    const char *severity = ct_finding_infos[row->id].severity;
+
+    return strcmp(severity, BAD) == 0 ? 0 : strcmp(severity, WARN) == 0 ? 1 : 2;
+}
+
+static int compare_rows(const void *pa, const void *pb)
+{
+    const struct ct_finding_row *a = pa;
+    const struct ct_finding_row *b = pb;
+    const double loss_a = isnan(a->loss_ms) ? -1e300 : a->loss_ms;
+    const double loss_b = isnan(b->loss_ms) ? -1e300 : b->loss_ms;
+
+    if (severity_rank(a) != severity_rank(b))
+        return severity_rank(a) - severity_rank(b);
+    if (loss_a != loss_b)
+        return loss_a > loss_b ? -1 : 1;
+    if (a->id != b->id)
+        return a->id < b->id ? -1 : 1;
+    return a->comm - b->comm;
+}
+
+struct ct_findings *ct_findings_build(const struct ct_trace *trace,
+                                      const struct ct_job *job,
+                                      const struct ct_model *model,
+                                      const struct ct_model *reference,
+                                      const struct ct_roles *roles)
+{
+    const struct ct_case c = {trace, job, model, reference, roles};
+    struct ct_findings *findings = calloc(1, sizeof *findings);
+
+    if (!findings)
+        return NULL;
+    if (!ct_rule_crossing(&c, findings) || !ct_rule_quality(&c, findings)) {
+        ct_findings_free(findings);
+        return NULL;
+    }
+    if (findings->n > 0)
+        qsort(findings->rows, (size_t)findings->n, sizeof *findings->rows,
+              compare_rows);
+    return findings;
+}
+
+void ct_findings_free(struct ct_findings *findings)
+{
+    if (!findings)
+        return;
+    free(findings->rows);
+    free(findings);
+}

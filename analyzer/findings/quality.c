@@ -1,0 +1,161 @@
+/*
+ * What makes the report less sure than it could be.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "findings/rules.h"
+
+static const struct ct_process *process_at(const struct ct_case *c, int i)
+{
+    return &c->trace->processes[c->job->processes[i]];
+}
+
+static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
+{
+    const struct ct_process *worst = NULL;
+    const char *cause = "unknown";
+    struct ct_finding_row *row;
+
+    if (c->job->lost_ops == 0)
+        return true;
+    for (int i = 0; i < c->job->nprocesses; i++)
+        if (!worst || process_at(c, i)->lost > worst->lost)
+            worst = process_at(c, i);
+    for (int i = 0; worst && i < worst->nlosses; i++)
+        if (i == 0 || worst->losses[i].n > worst->losses[i - 1].n)
+            cause = worst->losses[i].cause;
+    row = ct_finding_add(findings, CT_FINDING_OPS_LOST);
+    if (!row)
+        return false;
+    snprintf(row->text, sizeof row->text,
+             "%" PRId64 " ops were not recorded, most on rank %d (%" PRId64
+             ", cause %.40s)",
+             c->job->lost_ops, worst ? worst->rank : CT_NONE,
+             worst ? worst->lost : 0, cause);
+    snprintf(row->advice, sizeof row->advice,
+             "enlarge the ring or the size limit, or time fewer ops; the "
+             "calls themselves ran");
+    return true;
+}
+
+static bool report_missing(const struct ct_case *c,
+                           struct ct_findings *findings)
+{
+    struct ct_finding_row *row;
+    int worst = CT_NONE, comms = 0;
+
+    if (c->job->missing == 0)
+        return true;
+    for (int i = 0; i < c->job->ncomms; i++) {
+        const int gap = c->job->comms[i].nranks - c->job->comms[i].nknown;
+
+        comms += gap > 0;
+        if (gap > 0 &&
+            (worst == CT_NONE ||
+             gap > c->job->comms[worst].nranks - c->job->comms[worst].nknown))
+            worst = i;
+    }
+    row = ct_finding_add(findings, CT_FINDING_TRACE_MISSING);
+    if (!row)
+        return false;
+    row->comm = worst;
+    snprintf(row->text, sizeof row->text,
+             "%d of %d processes have a trace; %d communicators miss ranks, "
+             "the worst %d of %d",
+             c->job->nprocesses, c->job->world_size, comms,
+             worst == CT_NONE
+                 ? 0
+                 : c->job->comms[worst].nranks - c->job->comms[worst].nknown,
+             worst == CT_NONE ? 0 : c->job->comms[worst].nranks);
+    snprintf(row->advice, sizeof row->advice,
+             "add the trace folders of the other hosts to the command line");
+    return true;
+}
+
+static bool report_died(const struct ct_case *c, struct ct_findings *findings)
+{
+    struct ct_finding_row *row;
+    int dead = 0, recovered = 0;
+    char ranks[80] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < c->job->nprocesses; i++) {
+        const struct ct_process *process = process_at(c, i);
+
+        if (!process->dead)
+            continue;
+        dead++;
+        recovered += process->recovered;
+        if (used + 16 < sizeof ranks)
+            used += (size_t)snprintf(ranks + used, sizeof ranks - used, "%s%d",
+                                     used ? ", " : "", process->rank);
+    }
+    if (dead == 0)
+        return true;
+    row = ct_finding_add(findings, CT_FINDING_PROCESS_DIED);
+    if (!row)
+        return false;
+    snprintf(row->text, sizeof row->text,
+             "%d of %d processes ended without closing their trace (rank %s); "
+             "%d of their ops were read from the ring",
+             dead, c->job->nprocesses, ranks, recovered);
+    snprintf(row->advice, sizeof row->advice,
+             "see the ops in flight for what they were doing");
+    return true;
+}
+
+static bool report_mismatch(const struct ct_case *c,
+                            struct ct_findings *findings)
+{
+    const struct ct_instance *first = NULL;
+    struct ct_finding_row *row;
+    char ranks[80] = "";
+
+    if (c->job->mismatches == 0)
+        return true;
+    for (int i = 0; i < c->job->ninstances && !first; i++)
+        if (c->job->instances[i].mismatch)
+            first = &c->job->instances[i];
+    row = ct_finding_add(findings, CT_FINDING_OP_MISMATCH);
+    if (!row)
+        return false;
+    if (first) {
+        row->comm = first->comm;
+        ct_ranks_text(c->trace, &c->job->comms[first->comm], ranks,
+                      sizeof ranks);
+    }
+    snprintf(row->text, sizeof row->text,
+             "%" PRId64 " operations differ between ranks in kind, type or "
+             "size; the first is number %u of the communicator of ranks %s",
+             c->job->mismatches, first ? first->ordinal : 0, ranks);
+    snprintf(row->advice, sizeof row->advice,
+             "compare the call order of these ranks: such a job hangs or "
+             "corrupts data");
+    return true;
+}
+
+static bool report_no_steps(const struct ct_case *c,
+                            struct ct_findings *findings)
+{
+    struct ct_finding_row *row;
+
+    if (c->job->nsteps > 0)
+        return true;
+    row = ct_finding_add(findings, CT_FINDING_NO_STEPS);
+    if (!row)
+        return false;
+    row->per = "second";
+    snprintf(row->text, sizeof row->text,
+             "no operation recurs regularly enough to mark training steps; "
+             "figures are per second");
+    snprintf(row->advice, sizeof row->advice, "trace at least five steps");
+    return true;
+}
+
+bool ct_rule_quality(const struct ct_case *c, struct ct_findings *findings)
+{
+    return report_lost(c, findings) && report_missing(c, findings) &&
+           report_died(c, findings) && report_mismatch(c, findings) &&
+           report_no_steps(c, findings);
+}

@@ -1,0 +1,30 @@
+/*
+ * What the rules of findings share: each appends rows.
+ */
+#ifndef COMMTRACE_RULES_H
+#define COMMTRACE_RULES_H
+
+#include "findings/findings.h"
+
+struct ct_case {
+    const struct ct_trace *trace;
+    const struct ct_job *job;
+    const struct ct_model *model, *reference;
+    const struct ct_roles *roles;
+};
+
+/* A new row about the whole job; NULL without memory. It stays valid until the
+ * next one is added. */
+struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
+                                      enum ct_finding id);
+
+/* Each returns false only without memory. */
+bool ct_rule_crossing(const struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_quality(const struct ct_case *c, struct ct_findings *findings);
+
+/* "0-3, 8, 10": ranks of the job that are members of comm and have a trace,
+ * shortened to fit. */
+void ct_ranks_text(const struct ct_trace *trace, const struct ct_comm *comm,
+                   char *text, size_t size);
+
+#endif
