@@ -1,6 +1,4 @@
 # Unit tests of what is derived from a job in memory.
-find_library(CMOCKA cmocka REQUIRED)
-
 add_library(commtrace_jobs STATIC
   ${CMAKE_CURRENT_LIST_DIR}/unit/roles_jobs.c)
 target_include_directories(commtrace_jobs PUBLIC
@@ -13,8 +11,9 @@ foreach(name model_fit model_inside roles_layouts roles_confusing
     set(layer ${CMAKE_MATCH_1})
   endif()
   add_executable(${name} ${CMAKE_CURRENT_LIST_DIR}/unit/${name}.c)
+  target_include_directories(${name} PRIVATE ${CMOCKA_INCLUDE})
   target_link_libraries(${name} PRIVATE commtrace_jobs commtrace_${layer}
-    ${CMOCKA})
+    ${CMOCKA_LIBRARY})
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
