@@ -179,24 +179,29 @@ static void choose_folder(struct process *process, const char *dir)
                  id);
 }
 
-/* A program that exec()s keeps its pid and start time: count on. */
+/* A program that exec()s keeps its pid and start time, and its ring is still
+ * there even if its database never came to be: then the time tells them apart.
+ */
 static void choose_names(struct process *process)
 {
     struct stat there;
+    char again[24] = "";
     unsigned long long ticks = process->start_ticks;
-    for (int n = 1; n < 1000; n++) {
-        char again[16] = "";
-        if (n > 1)
-            snprintf(again, sizeof(again), ".%d", n);
-        snprintf(process->db_path, sizeof(process->db_path),
-                 "%s/%s.%lld.%llx%s.db", process->dir, process->host,
-                 (long long)process->pid, ticks, again);
-        if (stat(process->db_path, &there) != 0)
-            break;
-    }
     snprintf(process->shm_ring, sizeof(process->shm_ring),
              PROCESS_SHM "/commtrace.%u.%lld.%llx", (unsigned)geteuid(),
              (long long)process->pid, ticks);
+    bool known = lstat(process->shm_ring, &there) == 0;
+    for (int i = 0; i < 2; i++) {
+        if (known)
+            snprintf(again, sizeof(again), ".%llx",
+                     (unsigned long long)process->t0_ns);
+        snprintf(process->db_path, sizeof(process->db_path),
+                 "%s/%s.%lld.%llx%s.db", process->dir, process->host,
+                 (long long)process->pid, ticks, again);
+        known = stat(process->db_path, &there) == 0;
+        if (!known)
+            break;
+    }
 }
 
 void process_describe(struct process *process, const char *dir)

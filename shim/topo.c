@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The texts of one device's rows; kept, since rows point to them. */
+/* The texts of one device's rows. Rows point to them, so they stay. */
 struct facts {
+    struct facts *next;
     char uuid[96];
     char pci[32];
     char name[96];
@@ -59,11 +60,20 @@ static void tidy_pci(const char *from, char *to, size_t size)
         *to = (char)tolower((unsigned char)*to);
 }
 
-static char *keep_pci(const char *pci)
+static const char *keep_pci(const char *pci)
 {
-    char text[32];
-    tidy_pci(pci, text, sizeof(text));
-    return strdup(text);
+    struct kept {
+        struct kept *next;
+        char text[32];
+    };
+    static struct kept *all;
+    struct kept *kept = malloc(sizeof(*kept));
+    if (!kept)
+        return NULL;
+    tidy_pci(pci, kept->text, sizeof(kept->text));
+    kept->next = all;
+    all = kept;
+    return kept->text;
 }
 
 static void format_uuid(const unsigned char *uuid, char *text, size_t size)
@@ -257,9 +267,12 @@ static int nvml_describe(const struct nvml *nvml, int64_t device,
 
 void topo_describe(int64_t device, struct batch *batch)
 {
+    static struct facts *all;
     struct facts *facts = calloc(1, sizeof(*facts));
     if (!facts)
         return;
+    facts->next = all;
+    all = facts;
     if (driver_facts(device, facts) != 0) {
         snprintf(facts->source, sizeof(facts->source), "no CUDA driver");
         add_device(batch, device, facts);

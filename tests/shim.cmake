@@ -53,3 +53,26 @@ if(NOT COMMTRACE_SANITIZE)
   set_tests_properties(unit.shim_exports unit.shim_options
     PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 endif()
+
+# Hostile processes and places: the library in front of foreign programs.
+find_program(PYTHON3 python3 REQUIRED)
+set(hostile ${CMAKE_CURRENT_LIST_DIR}/hostile)
+add_executable(hostile_process ${hostile}/process.c)
+target_link_libraries(hostile_process PRIVATE
+  commtrace_flags shim_fake_nccl Threads::Threads ${CMAKE_DL_LIBS})
+add_library(hostile_module MODULE ${hostile}/module.c)
+target_link_libraries(hostile_module PRIVATE commtrace_flags shim_fake_nccl)
+
+function(add_hostile name)
+  add_test(NAME hostile.${name} COMMAND ${ARGN})
+  set_tests_properties(hostile.${name} PROPERTIES LABELS hostile TIMEOUT 300
+    RUN_SERIAL TRUE ENVIRONMENT BUILD=${CMAKE_BINARY_DIR})
+endfunction()
+if(NOT COMMTRACE_SANITIZE)
+  add_hostile(inert ${hostile}/inert.sh $<TARGET_FILE:commtrace_so>)
+  add_hostile(process ${PYTHON3} -B ${hostile}/process.py
+    $<TARGET_FILE:hostile_process> $<TARGET_FILE:commtrace_so>
+    $<TARGET_FILE:hostile_module>)
+  add_hostile(kill ${PYTHON3} -B ${hostile}/kill.py)
+  add_hostile(unwritable ${PYTHON3} -B ${hostile}/unwritable.py)
+endif()

@@ -1,0 +1,39 @@
+#!/bin/sh
+# inert.sh LIBRARY: programs that never call NCCL do not notice the library: same
+# output, same status, no file, no thread, no variable read.
+set -u
+library=$1
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/work" "$scratch/trace"
+cd "$scratch/work" || exit 1
+failed=0
+
+both() {
+    "$@" >"$scratch/bare" 2>&1
+    echo "status $?" >>"$scratch/bare"
+    before=$(ls /dev/shm)
+    COMMTRACE_DIR=$scratch/trace COMMTRACE_FLUSH_MS=nonsense \
+        LD_PRELOAD=$library "$@" >"$scratch/traced" 2>&1
+    echo "status $?" >>"$scratch/traced"
+    left=$(ls "$scratch/work" "$scratch/trace" | grep -v ':$')
+    if ! cmp -s "$scratch/bare" "$scratch/traced"; then
+        echo "FAILED: output of: $*"
+        diff "$scratch/bare" "$scratch/traced"
+        failed=1
+    fi
+    if [ -n "$left" ] || [ "$before" != "$(ls /dev/shm)" ]; then
+        echo "FAILED: $* left files: $left"
+        failed=1
+    fi
+}
+
+both true
+both false
+both ls /
+both bash -c 'echo a | cat; exit 3'
+both python3 -c 1
+both python3 -c 'import threading, sqlite3; print(sqlite3.connect(":memory:")
+    .execute("select 1").fetchall(), threading.active_count())'
+both sh -c 'exec ls /proc/self/task | wc -l'
+exit $failed

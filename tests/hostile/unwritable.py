@@ -1,0 +1,112 @@
+"""unwritable.py: no room and no permission for a trace. The job does not
+notice, one line says so, and what was lost is counted where it can be."""
+import os
+import subprocess
+import sys
+import tempfile
+
+import traces
+import jobs
+
+JOB = ["train3d", "--tp", 2, "--steps", 4]
+
+
+def mounted(kind, *options):
+    """A folder on a mount of its own, or None where that is not allowed."""
+    folder = tempfile.mkdtemp(prefix="commtrace-mount-")
+    done = subprocess.run(["mount", *options, kind, folder],
+                          capture_output=True)
+    if done.returncode != 0:
+        os.rmdir(folder)
+        return None
+    return folder
+
+
+def unmount(folder):
+    subprocess.run(["umount", "-l", folder], check=True)
+    os.rmdir(folder)
+
+
+def lines(text):
+    return [l for l in text.splitlines() if l.startswith("commtrace: ")]
+
+
+def compare(name, bare, traced, most):
+    """Every rank may say one line."""
+    said = lines(traced.stderr)
+    rest = [l for l in traced.stderr.splitlines() if l not in said]
+    if (traced.returncode, traced.stdout, rest) != (
+            bare.returncode, bare.stdout, bare.stderr.splitlines()):
+        traces.fail("%s: the job differs:\n%s%s" % (name, traced.stdout,
+                                                    traced.stderr))
+    if not 1 <= len(said) <= most:
+        traces.fail("%s: said %s" % (name, said))
+
+
+def read_only(bare):
+    source = tempfile.mkdtemp(prefix="commtrace-ro-")
+    folder = mounted(source, "--bind")
+    if not folder:
+        print("read-only mount: skipped, needs root")
+        return
+    subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+    try:
+        for trace in folder, os.path.join(folder, "deeper"):
+            compare("read-only", bare, jobs.job("one_host", 2, JOB, trace), 2)
+        if os.listdir(source):
+            traces.fail("read-only: %s" % os.listdir(source))
+    finally:
+        unmount(folder)
+        os.rmdir(source)
+
+
+def full(bare):
+    """Too small for anything, then too small for the end."""
+    for size in "32k", "400k":
+        folder = mounted("tmpfs", "-t", "tmpfs", "-o", "size=" + size)
+        if not folder:
+            print("full tmpfs: skipped, needs root")
+            return
+        try:
+            done = jobs.job("one_host", 2, JOB, folder)
+            compare("tmpfs of " + size, bare, done, 2)
+            for path in traces.databases(folder):
+                if traces.one(traces.open_db(path),
+                              "PRAGMA integrity_check") != "ok":
+                    traces.fail("%s is damaged" % path)
+        finally:
+            unmount(folder)
+
+
+def no_file_size(bare):
+    """A limit whose signal kills by default."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(jobs.BUILD, "samples", "train3d")
+        launch = os.path.join(jobs.BUILD, "samples", "launch")
+        env = dict(os.environ, COMMTRACE_DIR=folder,
+                   FABRIC=os.path.join(jobs.MACHINES, "one_host.fabric"))
+        def run(*preload):
+            return subprocess.run(
+                [launch, "-n", "1", "--", "sh", "-c",
+                 "ulimit -f 0; exec env \"$@\"", "sh", *preload, program,
+                 "--steps", "2"], env=env, capture_output=True, text=True,
+                timeout=60)
+        compare("RLIMIT_FSIZE", run(), run("LD_PRELOAD=" + jobs.SHIM), 1)
+        if traces.databases(folder):
+            traces.fail("RLIMIT_FSIZE: %s" % os.listdir(folder))
+
+
+def main():
+    before = traces.rings()
+    bare = jobs.job("one_host", 2, JOB)
+    read_only(bare)
+    full(bare)
+    no_file_size(bare)
+    for ring in set(traces.rings()) - set(before):
+        # What could not be stored outlives the process, for a later one.
+        os.unlink(ring)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()
