@@ -35,8 +35,8 @@ static const char *address(void)
 static int port_of_job(void)
 {
     static const char *const names[] = {"PMIX_NAMESPACE",
-                                        "OMPI_MCA_ess_base_jobid",
-                                        "PMI_JOBID", "SLURM_JOB_ID"};
+                                        "OMPI_MCA_ess_base_jobid", "PMI_JOBID",
+                                        "SLURM_JOB_ID"};
     uint32_t hash = 2166136261u;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -53,8 +53,8 @@ static int port(void)
 {
     const char *text = getenv("MASTER_PORT");
     const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
-    int number = text && *text ? (int)parse_count("MASTER_PORT", text)
-                               : port_of_job();
+    int number =
+        text && *text ? (int)parse_count("MASTER_PORT", text) : port_of_job();
 
     return number + (agent && !strcmp(agent, "True"));
 }
@@ -152,8 +152,7 @@ static void serve_all(int world, const void *data, size_t bytes)
 
 static int connect_to(const char *name, int number)
 {
-    struct addrinfo hints = {.ai_family = AF_INET,
-                             .ai_socktype = SOCK_STREAM};
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
     char service[16];
     int fd;

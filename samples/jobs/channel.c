@@ -6,11 +6,11 @@
 #include "job.h"
 
 static const char *const type_names[] = {
-    [ncclInt8] = "int8",         [ncclUint8] = "uint8",
-    [ncclInt32] = "int32",       [ncclUint32] = "uint32",
-    [ncclInt64] = "int64",       [ncclUint64] = "uint64",
-    [ncclFloat16] = "float16",   [ncclFloat32] = "float32",
-    [ncclFloat64] = "float64",   [ncclBfloat16] = "bfloat16",
+    [ncclInt8] = "int8",       [ncclUint8] = "uint8",
+    [ncclInt32] = "int32",     [ncclUint32] = "uint32",
+    [ncclInt64] = "int64",     [ncclUint64] = "uint64",
+    [ncclFloat16] = "float16", [ncclFloat32] = "float32",
+    [ncclFloat64] = "float64", [ncclBfloat16] = "bfloat16",
 };
 
 const char *type_name(ncclDataType_t type)
@@ -27,8 +27,8 @@ static char *list_of(const int *members, int n)
     if (!text)
         die("out of memory");
     for (int i = 0; i < n; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%d",
-                                 i ? "," : "", members[i]);
+        used += (size_t)snprintf(text + used, size - used, "%s%d", i ? "," : "",
+                                 members[i]);
     return text;
 }
 
@@ -68,9 +68,9 @@ void channel_all_reduce(struct channel *channel, const void *send, void *recv,
                         size_t count, ncclDataType_t type, cudaStream_t stream)
 {
     log_call(channel, "AllReduce", count, type, -1);
-    check_nccl(ncclAllReduce(send, recv, count, type, ncclSum, channel->comm,
-                             stream),
-               "ncclAllReduce");
+    check_nccl(
+        ncclAllReduce(send, recv, count, type, ncclSum, channel->comm, stream),
+        "ncclAllReduce");
 }
 
 void channel_bcast(struct channel *channel, void *data, size_t count,

@@ -40,11 +40,12 @@ static void fail(const char *what)
 
 static void usage(FILE *out)
 {
-    fputs("usage: launch -n RANKS [--hosts HOSTS] [--] PROGRAM [ARGUMENTS]\n"
-          "  --hosts HOSTS   virtual hosts that share the ranks evenly; without\n"
-          "                  it, the ranks per host of the FABRIC file, else 1\n"
-          "example: launch -n 8 --hosts 2 -- train3d --tp 8\n",
-          out);
+    fputs(
+        "usage: launch -n RANKS [--hosts HOSTS] [--] PROGRAM [ARGUMENTS]\n"
+        "  --hosts HOSTS   virtual hosts that share the ranks evenly; without\n"
+        "                  it, the ranks per host of the FABRIC file, else 1\n"
+        "example: launch -n 8 --hosts 2 -- train3d --tp 8\n",
+        out);
 }
 
 static int positive(const char *text)
@@ -146,8 +147,12 @@ static pid_t start(const struct launch *l, int rank, int port,
     pid_t parent = getpid();
     pid_t pid = fork();
 
-    if (pid)
+    if (pid) {
+        if (pid > 0)
+            setpgid(pid, pid); /* whichever of the two comes first */
         return pid;
+    }
+    setpgid(0, 0);
     sigprocmask(SIG_SETMASK, mask, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -158,11 +163,12 @@ static pid_t start(const struct launch *l, int rank, int port,
     _exit(127);
 }
 
+/* A rank is a process group: it may be a shell around the program. */
 static void signal_all(const struct launch *l, int sig)
 {
     for (int i = 0; i < l->n; i++) {
         if (l->pid[i] > 0)
-            kill(l->pid[i], sig);
+            kill(-l->pid[i], sig);
     }
 }
 

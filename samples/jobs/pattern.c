@@ -117,8 +117,7 @@ static void compare(void *arg)
     struct check *check = arg;
 
     for (size_t i = 0; i < check->count; i++) {
-        uint32_t want =
-            encode(expected(check, check->offset + i), check->type);
+        uint32_t want = encode(expected(check, check->offset + i), check->type);
 
         if (load(check->copy, i, check->type) == want)
             continue;
@@ -157,8 +156,12 @@ void pattern_check(const void *data, size_t count, ncclDataType_t type,
 
     if (!check)
         die("out of memory");
-    *check = (struct check){.count = count, .type = type, .salt = salt,
-                            .first = first, .n = n, .what = what};
+    *check = (struct check){.count = count,
+                            .type = type,
+                            .salt = salt,
+                            .first = first,
+                            .n = n,
+                            .what = what};
     if (!whole || count <= WINDOW) {
         check->offset = next_offset(count);
         check->count = count < WINDOW ? count : WINDOW;
@@ -169,10 +172,9 @@ void pattern_check(const void *data, size_t count, ncclDataType_t type,
     }
     if (!check->copy)
         die("out of memory");
-    check_cuda(cudaMemcpyAsync(check->copy,
-                               (const char *)data + check->offset * element,
-                               check->count * element, cudaMemcpyDeviceToHost,
-                               stream),
+    check_cuda(cudaMemcpyAsync(
+                   check->copy, (const char *)data + check->offset * element,
+                   check->count * element, cudaMemcpyDeviceToHost, stream),
                "cudaMemcpyAsync");
     check_cuda(cudaLaunchHostFunc(stream, compare, check),
                "cudaLaunchHostFunc");

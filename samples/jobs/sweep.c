@@ -110,14 +110,14 @@ static double mean_over_ranks(struct sweep *s, double us)
 {
     float value = (float)us;
 
-    check_cuda(cudaMemcpy(s->send, &value, sizeof(value),
-                          cudaMemcpyHostToDevice),
-               "cudaMemcpy");
+    check_cuda(
+        cudaMemcpy(s->send, &value, sizeof(value), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
     all_reduce(s, sizeof(value));
     check_cuda(cudaStreamSynchronize(s->stream), "cudaStreamSynchronize");
-    check_cuda(cudaMemcpy(&value, s->recv, sizeof(value),
-                          cudaMemcpyDeviceToHost),
-               "cudaMemcpy");
+    check_cuda(
+        cudaMemcpy(&value, s->recv, sizeof(value), cudaMemcpyDeviceToHost),
+        "cudaMemcpy");
     return (double)value / s->n;
 }
 
@@ -128,8 +128,7 @@ static void print_row(const struct sweep *s, const char *name, size_t bytes,
 
     printf("%12zu %12zu %8s %-10s %5d %-6s %12.1f %10.4f %10.4f\n", bytes,
            bytes / sizeof(float), "float", name, s->n,
-           s->place == PACKED ? "packed" : "spread", us, algbw,
-           algbw * factor);
+           s->place == PACKED ? "packed" : "spread", us, algbw, algbw * factor);
 }
 
 static void sweep_op(struct sweep *s, const char *name, op_fn *op,

@@ -46,8 +46,14 @@ struct options {
 };
 
 /* Which pattern a buffer holds; the variant is added. */
-enum salt { TP_SALT = 0, FORWARD_SALT = 8, BACKWARD_SALT = 16, GRAD_SALT = 24,
-            PARAMETER_SALT = 32, NORM_SALT = 40 };
+enum salt {
+    TP_SALT = 0,
+    FORWARD_SALT = 8,
+    BACKWARD_SALT = 16,
+    GRAD_SALT = 24,
+    PARAMETER_SALT = 32,
+    NORM_SALT = 40
+};
 
 struct train {
     struct options options;
@@ -62,7 +68,7 @@ struct train {
 
     int stages;
     int stage;
-    int layers; /* of this stage */
+    int layers;        /* of this stage */
     size_t activation; /* elements: batch * seq * hidden */
     size_t parameters; /* elements of this rank */
     int last_step;
@@ -107,9 +113,9 @@ static void tp_all_reduce(struct train *t, int variant)
         return;
     channel_all_reduce(&t->tp, t->tp_in[variant], t->tp_out, t->activation,
                        t->options.type, t->stream);
-    pattern_check(t->tp_out, t->activation, t->options.type,
-                  TP_SALT + variant, 0, t->tp.nranks, t->last_step,
-                  "tensor-parallel sum", t->stream);
+    pattern_check(t->tp_out, t->activation, t->options.type, TP_SALT + variant,
+                  0, t->tp.nranks, t->last_step, "tensor-parallel sum",
+                  t->stream);
 }
 
 /* Attention and MLP: each computes and sums once forward, once backward. */
@@ -317,8 +323,8 @@ static void broadcast_parameters(struct train *t)
         return;
     channel_bcast(&t->dp, t->weights, t->parameters, t->options.type, 0,
                   t->stream);
-    pattern_check(t->weights, t->parameters, t->options.type, PARAMETER_SALT,
-                  0, 1, 1, "broadcast parameters", t->stream);
+    pattern_check(t->weights, t->parameters, t->options.type, PARAMETER_SALT, 0,
+                  1, 1, "broadcast parameters", t->stream);
 }
 
 /* ---- the job ---- */
@@ -395,8 +401,7 @@ static void make_buffers(struct train *t)
     t->backward_in = pattern_new(n, type, 0, 0);
     t->grad_in = pattern_new(t->parameters, type, GRAD_SALT, t->dp.rank);
     t->grad_out = pattern_new(t->parameters, type, 0, 0);
-    t->weights =
-        pattern_new(t->parameters, type, PARAMETER_SALT, t->dp.rank);
+    t->weights = pattern_new(t->parameters, type, PARAMETER_SALT, t->dp.rank);
     t->norm_in = pattern_new(1, ncclFloat32, NORM_SALT,
                              t->model.comm ? t->model.rank : t->dp.rank);
     t->norm_out = pattern_new(1, ncclFloat32, 0, 0);
@@ -474,17 +479,30 @@ static void run(struct train *t)
                o->layout.size[TP], o->layout.size[PP], o->layout.size[DP],
                o->order, o->steps);
         if (o->summary)
-            printf("step_ms_median=%.3f\n",
-                   median(ms + skip, o->steps - skip));
+            printf("step_ms_median=%.3f\n", median(ms + skip, o->steps - skip));
     }
     free(ms);
 }
 
 /* ---- options ---- */
 
-enum { OPT_TP = 1, OPT_PP, OPT_DP, OPT_ORDER, OPT_LAYERS, OPT_MICRO,
-       OPT_BATCH, OPT_SEQ, OPT_HIDDEN, OPT_DTYPE, OPT_STEPS, OPT_COMPUTE,
-       OPT_LOG, OPT_SUMMARY, OPT_HELP };
+enum {
+    OPT_TP = 1,
+    OPT_PP,
+    OPT_DP,
+    OPT_ORDER,
+    OPT_LAYERS,
+    OPT_MICRO,
+    OPT_BATCH,
+    OPT_SEQ,
+    OPT_HIDDEN,
+    OPT_DTYPE,
+    OPT_STEPS,
+    OPT_COMPUTE,
+    OPT_LOG,
+    OPT_SUMMARY,
+    OPT_HELP
+};
 
 static const struct option long_options[] = {
     {"tp", required_argument, NULL, OPT_TP},
@@ -507,21 +525,20 @@ static const struct option long_options[] = {
 
 static void usage(FILE *out)
 {
-    fputs(
-        "usage: train3d [options], one process per rank\n"
-        "  --tp N --pp N --dp N   sizes; their product is the world (1 1 1)\n"
-        "  --order NAMES          innermost first (tp-pp-dp)\n"
-        "  --layers N             of the whole model (4)\n"
-        "  --micro-batches N      per step (4)\n"
-        "  --batch N --seq N --hidden N   of a micro-batch (1 128 256)\n"
-        "  --dtype fp32|fp16|bf16 (fp32)\n"
-        "  --steps N              (4)\n"
-        "  --compute-us N         one layer forward; backward is twice that"
-        " (1000)\n"
-        "  --log DIR              one line per call into DIR/rankN.log\n"
-        "  --summary              median time of a step\n"
-        "example: launch -n 8 -- train3d --tp 2 --pp 2 --dp 2 --summary\n",
-        out);
+    fputs("usage: train3d [options], one process per rank\n"
+          "  --tp N --pp N --dp N   sizes; their product is the world (1 1 1)\n"
+          "  --order NAMES          innermost first (tp-pp-dp)\n"
+          "  --layers N             of the whole model (4)\n"
+          "  --micro-batches N      per step (4)\n"
+          "  --batch N --seq N --hidden N   of a micro-batch (1 128 256)\n"
+          "  --dtype fp32|fp16|bf16 (fp32)\n"
+          "  --steps N              (4)\n"
+          "  --compute-us N         one layer forward; backward is twice that"
+          " (1000)\n"
+          "  --log DIR              one line per call into DIR/rankN.log\n"
+          "  --summary              median time of a step\n"
+          "example: launch -n 8 -- train3d --tp 2 --pp 2 --dp 2 --summary\n",
+          out);
 }
 
 static ncclDataType_t parse_type(const char *text)
@@ -547,11 +564,16 @@ static int parse_positive(const char *option, const char *text)
 static void set_option(struct options *o, int option, const char *name)
 {
     int *numbers[] = {
-        [OPT_TP] = &o->layout.size[TP], [OPT_PP] = &o->layout.size[PP],
-        [OPT_DP] = &o->layout.size[DP], [OPT_LAYERS] = &o->layers,
-        [OPT_MICRO] = &o->micro_batches, [OPT_BATCH] = &o->batch,
-        [OPT_SEQ] = &o->seq,            [OPT_HIDDEN] = &o->hidden,
-        [OPT_STEPS] = &o->steps,        [OPT_HELP] = NULL,
+        [OPT_TP] = &o->layout.size[TP],
+        [OPT_PP] = &o->layout.size[PP],
+        [OPT_DP] = &o->layout.size[DP],
+        [OPT_LAYERS] = &o->layers,
+        [OPT_MICRO] = &o->micro_batches,
+        [OPT_BATCH] = &o->batch,
+        [OPT_SEQ] = &o->seq,
+        [OPT_HIDDEN] = &o->hidden,
+        [OPT_STEPS] = &o->steps,
+        [OPT_HELP] = NULL,
     };
 
     switch (option) {

@@ -53,9 +53,9 @@ static void barrier(struct test *t)
 
     if (!one)
         one = device(sizeof(float));
-    check_nccl(ncclAllReduce(one, one, 1, ncclFloat32, ncclSum, t->world,
-                             t->stream),
-               "barrier");
+    check_nccl(
+        ncclAllReduce(one, one, 1, ncclFloat32, ncclSum, t->world, t->stream),
+        "barrier");
     sync(t);
 }
 
@@ -233,8 +233,8 @@ static void test_reductions(struct test *t, struct buffers *b)
             expect_reduced(t, b, 0, "reduce");
     }
     fill(t, b, b->count * n);
-    check_nccl(ncclReduceScatter(b->send, b->recv, b->count, type, op,
-                                 t->world, t->stream),
+    check_nccl(ncclReduceScatter(b->send, b->recv, b->count, type, op, t->world,
+                                 t->stream),
                "ncclReduceScatter");
     sync(t);
     expect_reduced(t, b, b->count * (size_t)t->job.rank, "reduce-scatter");
@@ -247,9 +247,9 @@ static void test_moves(struct test *t, struct buffers *b)
     int n = t->job.world;
 
     fill(t, b, b->count * (size_t)n);
-    check_nccl(ncclAllGather(b->send, b->recv, b->count, type, t->world,
-                             t->stream),
-               "ncclAllGather");
+    check_nccl(
+        ncclAllGather(b->send, b->recv, b->count, type, t->world, t->stream),
+        "ncclAllGather");
     sync(t);
     for (int r = 0; r < n; r++)
         expect_share(b, r, r, 0, "all-gather");
@@ -260,9 +260,9 @@ static void test_moves(struct test *t, struct buffers *b)
     sync(t);
     for (int r = 0; r < n; r++)
         expect_share(b, r, r, 0, "all-gather in place");
-    check_nccl(ncclAlltoAll(b->send, b->recv, b->count, type, t->world,
-                            t->stream),
-               "ncclAlltoAll");
+    check_nccl(
+        ncclAlltoAll(b->send, b->recv, b->count, type, t->world, t->stream),
+        "ncclAlltoAll");
     sync(t);
     for (int r = 0; r < n; r++)
         expect_share(b, r, r, b->count * (size_t)t->job.rank, "all-to-all");
@@ -283,9 +283,9 @@ static void test_rooted(struct test *t, struct buffers *b, int root)
                "ncclBcast");
     sync(t);
     expect_share(b, 0, root, 0, "bcast");
-    check_nccl(ncclGather(b->send, b->recv, b->count, type, root, t->world,
-                          t->stream),
-               "ncclGather");
+    check_nccl(
+        ncclGather(b->send, b->recv, b->count, type, root, t->world, t->stream),
+        "ncclGather");
     sync(t);
     for (int r = 0; r < t->job.world && t->job.rank == root; r++)
         expect_share(b, r, r, 0, "gather");
@@ -296,23 +296,30 @@ static void test_rooted(struct test *t, struct buffers *b, int root)
     expect_share(b, 0, root, b->count * (size_t)t->job.rank, "scatter");
 }
 
+static void test_count(struct test *t, struct buffers *b, size_t count)
+{
+    b->count = count;
+    for (b->op = 0; b->op < ncclNumOps; b->op++)
+        test_reductions(t, b);
+    b->op = ncclMax;
+    test_moves(t, b);
+    for (int root = 0; root < t->job.world; root++)
+        test_rooted(t, b, root);
+}
+
 static void case_data(struct test *t)
 {
-    static const size_t counts[] = {1, 3, 1000, 50001};
-    size_t most = 50001 * 8 * (size_t)t->job.world;
+    enum { LARGE = 50001 }; /* cut in pieces by the chains */
+    size_t most = (size_t)LARGE * 4 * (size_t)t->job.world;
     struct buffers b = {.send = device(most), .recv = device(most)};
 
     for (b.type = 0; b.type < ncclNumTypes; b.type++) {
-        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-            b.count = counts[c];
-            for (b.op = 0; b.op < ncclNumOps; b.op++)
-                test_reductions(t, &b);
-            b.op = ncclMax;
-            test_moves(t, &b);
-            for (int root = 0; root < t->job.world; root++)
-                test_rooted(t, &b, root);
-        }
+        test_count(t, &b, 1);
+        test_count(t, &b, 3);
+        test_count(t, &b, 1001);
     }
+    b.type = ncclFloat32;
+    test_count(t, &b, LARGE);
 }
 
 static void case_premul(struct test *t)
@@ -331,9 +338,9 @@ static void case_premul(struct test *t)
                                             (ncclScalarResidence_t)residence,
                                             t->world),
                    "ncclRedOpCreatePreMulSum");
-        check_nccl(ncclAllReduce(send, recv, n, ncclFloat32, op, t->world,
-                                 t->stream),
-                   "ncclAllReduce");
+        check_nccl(
+            ncclAllReduce(send, recv, n, ncclFloat32, op, t->world, t->stream),
+            "ncclAllReduce");
         sync(t);
         for (size_t i = 0; i < n; i++)
             expect(recv[i] == 0.5f * (float)i * (float)t->job.world,
@@ -416,9 +423,9 @@ static void test_many(struct test *t)
     for (int i = 0; i < MANY; i++) {
         check_nccl(ncclSend(send + i, 1, ncclInt32, next, t->world, t->stream),
                    "ncclSend");
-        check_nccl(ncclRecv(recv + i, 1, ncclInt32, previous, t->world,
-                            t->stream),
-                   "ncclRecv");
+        check_nccl(
+            ncclRecv(recv + i, 1, ncclInt32, previous, t->world, t->stream),
+            "ncclRecv");
     }
     check_nccl(ncclGroupEnd(), "ncclGroupEnd");
     sync(t);
@@ -442,9 +449,9 @@ static void test_mixed(struct test *t)
     check_nccl(ncclGroupStart(), "ncclGroupStart");
     check_nccl(ncclSend(data, 1000, ncclInt32, peer, t->world, t->stream),
                "ncclSend");
-    check_nccl(ncclAllReduce(data, sum, 1000, ncclInt32, ncclMax, t->world,
-                             other),
-               "ncclAllReduce");
+    check_nccl(
+        ncclAllReduce(data, sum, 1000, ncclInt32, ncclMax, t->world, other),
+        "ncclAllReduce");
     check_nccl(ncclRecv(in, 1000, ncclInt32, peer, t->world, t->stream),
                "ncclRecv");
     check_nccl(ncclGroupEnd(), "ncclGroupEnd");
@@ -481,8 +488,7 @@ static void case_early(struct test *t)
                        "ncclSend");
         sync(t);
         expect(now_ms() - start < 300, "small sends end without a receiver");
-        check_nccl(ncclSend(data, 16 * small, ncclInt8, 1, t->world,
-                            t->stream),
+        check_nccl(ncclSend(data, 16 * small, ncclInt8, 1, t->world, t->stream),
                    "ncclSend");
         sync(t);
         expect(now_ms() - start > 500, "a large send waits for its receiver");
@@ -491,8 +497,7 @@ static void case_early(struct test *t)
         for (int i = 0; i < 3; i++)
             check_nccl(ncclRecv(data, small, ncclInt8, 0, t->world, t->stream),
                        "ncclRecv");
-        check_nccl(ncclRecv(data, 16 * small, ncclInt8, 0, t->world,
-                            t->stream),
+        check_nccl(ncclRecv(data, 16 * small, ncclInt8, 0, t->world, t->stream),
                    "ncclRecv");
         sync(t);
     }
@@ -518,9 +523,9 @@ static void expect_members(struct test *t, ncclComm_t comm, int sum)
     int *data = device(sizeof(int));
 
     *data = t->job.rank;
-    check_nccl(ncclAllReduce(data, data, 1, ncclInt32, ncclSum, comm,
-                             t->stream),
-               "ncclAllReduce");
+    check_nccl(
+        ncclAllReduce(data, data, 1, ncclInt32, ncclSum, comm, t->stream),
+        "ncclAllReduce");
     sync(t);
     if (*data != sum)
         die("members add up to %d, expected %d", *data, sum);
@@ -659,8 +664,8 @@ static void case_errors(struct test *t)
     expect(ncclAllReduce(d, d, 1, ncclInt32, ncclSum, NULL, t->stream) ==
                ncclInvalidArgument,
            "no communicator");
-    expect(ncclAllReduce(d, d, 1, ncclNumTypes, ncclSum, t->world,
-                         t->stream) == ncclInvalidArgument,
+    expect(ncclAllReduce(d, d, 1, ncclNumTypes, ncclSum, t->world, t->stream) ==
+               ncclInvalidArgument,
            "bad type");
     expect(ncclAllReduce(d, d, 1, ncclInt32, (ncclRedOp_t)77, t->world,
                          t->stream) == ncclInvalidArgument,
@@ -714,9 +719,9 @@ static void case_abort(struct test *t)
 
     check_nccl(ncclCommSplit(t->world, 0, t->job.rank, &child, NULL), "split");
     if (t->job.rank != 1)
-        check_nccl(ncclAllReduce(d, d, 1 << 18, ncclInt32, ncclSum, child,
-                                 t->stream),
-                   "ncclAllReduce");
+        check_nccl(
+            ncclAllReduce(d, d, 1 << 18, ncclInt32, ncclSum, child, t->stream),
+            "ncclAllReduce");
     if (t->job.rank != 1) {
         sleep_ms(100);
         expect(cudaStreamQuery(t->stream) == cudaErrorNotReady,
@@ -792,8 +797,8 @@ typedef void timed_fn(struct timing *x, size_t bytes);
 
 static void timed_all_reduce(struct timing *x, size_t bytes)
 {
-    check_nccl(ncclAllReduce(x->send, x->recv, bytes / 4, ncclFloat32,
-                             ncclSum, x->comm, x->test->stream),
+    check_nccl(ncclAllReduce(x->send, x->recv, bytes / 4, ncclFloat32, ncclSum,
+                             x->comm, x->test->stream),
                "ncclAllReduce");
 }
 
@@ -863,10 +868,9 @@ static void test_times(struct timing *x, const struct link *l)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         double s = (double)sizes[i];
 
-        expect_time(x, "all-reduce", sizes[i],
-                    time_of(x, timed_all_reduce, sizes[i]),
-                    2 * (n - 1) * l->alpha_us +
-                        2 * (n - 1) / n * s / l->bytes_per_us);
+        expect_time(
+            x, "all-reduce", sizes[i], time_of(x, timed_all_reduce, sizes[i]),
+            2 * (n - 1) * l->alpha_us + 2 * (n - 1) / n * s / l->bytes_per_us);
         expect_time(x, "send/recv", sizes[i],
                     time_of(x, timed_sendrecv, sizes[i]),
                     l->alpha_us + s / l->bytes_per_us);
@@ -910,14 +914,16 @@ static void case_late(struct test *t)
     if (t->job.rank == 0)
         check_cuda(cudaLaunchHostFunc(t->stream, hold, &late_ms), "hold");
     check_cuda(cudaEventRecord(start, t->stream), "cudaEventRecord");
-    check_nccl(ncclAllReduce(d, d, 1024, ncclInt32, ncclSum, t->world,
-                             t->stream),
-               "ncclAllReduce");
+    check_nccl(
+        ncclAllReduce(d, d, 1024, ncclInt32, ncclSum, t->world, t->stream),
+        "ncclAllReduce");
     check_cuda(cudaEventRecord(stop, t->stream), "cudaEventRecord");
     sync(t);
     check_cuda(cudaEventElapsedTime(&ms, start, stop), "elapsed");
     expect(t->job.rank == 0 ? ms < 100 : ms > 140 && ms < 300,
            "the late rank's peers wait for it, it does not wait");
+    check_cuda(cudaEventDestroy(start), "cudaEventDestroy");
+    check_cuda(cudaEventDestroy(stop), "cudaEventDestroy");
     barrier(t);
 }
 

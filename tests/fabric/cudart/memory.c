@@ -80,9 +80,9 @@ FABRIC_API cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes,
 {
     CUresult rc = runtime_ready();
 
-    return runtime_result(rc ? rc
-                             : cuMemsetD8Async(at(dst), (unsigned char)value,
-                                               bytes, stream));
+    return runtime_result(
+        rc ? rc
+           : cuMemsetD8Async(at(dst), (unsigned char)value, bytes, stream));
 }
 
 FABRIC_API cudaError_t cudaMemset(void *dst, int value, size_t bytes)

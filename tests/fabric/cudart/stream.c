@@ -51,8 +51,8 @@ FABRIC_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream,
     return runtime_result(rc ? rc : cuStreamWaitEvent(stream, event, flags));
 }
 
-FABRIC_API cudaError_t cudaStreamIsCapturing(
-    cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+FABRIC_API cudaError_t
+cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
 {
     CUstreamCaptureStatus driver = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult rc = runtime_ready();

@@ -16,9 +16,9 @@
 #define NCCL_MINOR 28
 #define NCCL_PATCH 9
 #define NCCL_SUFFIX ""
-#define NCCL_VERSION(X, Y, Z)                                                  \
-    (((X) <= 2 && (Y) <= 8) ? (X) * 1000 + (Y) * 100 + (Z)                     \
-                            : (X) * 10000 + (Y) * 100 + (Z))
+#define NCCL_VERSION(X, Y, Z)                          \
+    (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) \
+                            : (X)*10000 + (Y)*100 + (Z))
 #define NCCL_VERSION_CODE 22809
 
 #ifdef __cplusplus
@@ -107,22 +107,22 @@ typedef struct ncclConfig_v22800 {
     int nvlinkCentricSched;
 } ncclConfig_t;
 
-#define NCCL_CONFIG_INITIALIZER                                                \
-    {                                                                          \
-        sizeof(ncclConfig_t), 0xcafebeef,                                      \
-            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),                  \
-            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                      \
-            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                      \
-            NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                      \
-            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR,                      \
-            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                      \
-            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                      \
-            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                       \
+#define NCCL_CONFIG_INITIALIZER                               \
+    {                                                         \
+        sizeof(ncclConfig_t), 0xcafebeef,                     \
+            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+            NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,     \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR,     \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT      \
     }
 
 /* Every call exists twice: ncclX, which tools may replace, and pncclX. */
-#define FABRIC_NCCL(ret_, name_, params_)                                      \
-    ret_ nccl##name_ params_;                                                  \
+#define FABRIC_NCCL(ret_, name_, params_) \
+    ret_ nccl##name_ params_;             \
     ret_ pnccl##name_ params_;
 
 FABRIC_NCCL(ncclResult_t, GetVersion, (int *version))
@@ -152,8 +152,7 @@ FABRIC_NCCL(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device))
 FABRIC_NCCL(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank))
 FABRIC_NCCL(ncclResult_t, CommRegister,
             (const ncclComm_t comm, void *buff, size_t size, void **handle))
-FABRIC_NCCL(ncclResult_t, CommDeregister,
-            (const ncclComm_t comm, void *handle))
+FABRIC_NCCL(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle))
 
 FABRIC_NCCL(ncclResult_t, RedOpCreatePreMulSum,
             (ncclRedOp_t * op, void *scalar, ncclDataType_t datatype,
@@ -162,8 +161,8 @@ FABRIC_NCCL(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm))
 
 FABRIC_NCCL(ncclResult_t, Reduce,
             (const void *sendbuff, void *recvbuff, size_t count,
-             ncclDataType_t datatype, ncclRedOp_t op, int root,
-             ncclComm_t comm, cudaStream_t stream))
+             ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+             cudaStream_t stream))
 FABRIC_NCCL(ncclResult_t, Bcast,
             (void *buff, size_t count, ncclDataType_t datatype, int root,
              ncclComm_t comm, cudaStream_t stream))

@@ -7,9 +7,9 @@
 
 #include <nccl.h>
 
-#define NCCL_API(ret_, name_, params_)                                         \
-    __attribute__((visibility("default"), weak,                                \
-                   alias("pnccl" #name_))) ret_ nccl##name_ params_;           \
+#define NCCL_API(ret_, name_, params_)                                  \
+    __attribute__((visibility("default"), weak, alias("pnccl" #name_))) \
+    ret_ nccl##name_ params_;                                           \
     __attribute__((visibility("default"))) ret_ pnccl##name_ params_
 
 /* Remembers what was wrong for ncclGetLastError, and passes result on. */

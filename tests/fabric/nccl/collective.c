@@ -213,7 +213,8 @@ static int broadcast(const struct op *op, int64_t *time_ns)
     for (int k = 0; k <= pieces; k++) {
         struct part in = part_of(op->count, pieces, k);
         struct part out = part_of(op->count, pieces, k - 1);
-        void *to = !is_root && k < pieces ? at(&ring, op->recv, in.first) : NULL;
+        void *to =
+            !is_root && k < pieces ? at(&ring, op->recv, in.first) : NULL;
         void *from = !is_last && k > 0 ? at(&ring, op->recv, out.first) : NULL;
 
         if (pass(&ring, from, out.count, to, in.count))

@@ -176,8 +176,7 @@ static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
 {
     uint64_t hash = fabric_hash(FABRIC_HASH_SEED, id, sizeof(*id));
 
-    *newcomm =
-        comm_attach(hash, nranks, rank, device, fabric_host_id(rank));
+    *newcomm = comm_attach(hash, nranks, rank, device, fabric_host_id(rank));
     if (!*newcomm)
         return group_fail(ncclSystemError);
     return group_add_init(*newcomm);
@@ -193,9 +192,8 @@ NCCL_API(ncclResult_t, CommInitRankConfig,
     if (result)
         return group_fail(result);
     if (!comm || nranks < 1 || rank < 0 || rank >= nranks)
-        return group_fail(nccl_fail(ncclInvalidArgument,
-                                    "CommInitRank: rank %d of %d", rank,
-                                    nranks));
+        return group_fail(nccl_fail(
+            ncclInvalidArgument, "CommInitRank: rank %d of %d", rank, nranks));
     if (current_device(&device))
         return group_fail(
             nccl_fail(ncclUnhandledCudaError, "CommInitRank: no device"));
@@ -253,8 +251,8 @@ NCCL_API(ncclResult_t, CommSplit,
     if (result)
         return group_fail(result);
     if (!newcomm || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
-        return group_fail(nccl_fail(ncclInvalidArgument,
-                                    "CommSplit: color %d", color));
+        return group_fail(
+            nccl_fail(ncclInvalidArgument, "CommSplit: color %d", color));
     *newcomm = NULL;
     return group_add_split(comm, color, key, newcomm);
 }

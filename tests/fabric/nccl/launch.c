@@ -128,8 +128,7 @@ static int self_is_matched(const struct launch *launch)
 
 ncclResult_t launch_ops(const struct op *ops, int n)
 {
-    struct launch *launch =
-        malloc(sizeof(*launch) + (size_t)n * sizeof(*ops));
+    struct launch *launch = malloc(sizeof(*launch) + (size_t)n * sizeof(*ops));
 
     if (!launch)
         return ncclSystemError;

@@ -78,7 +78,7 @@ static uint32_t encode_magnitude(const struct minifloat *f, float magnitude)
 
 uint32_t minifloat_encode(const struct minifloat *f, float value)
 {
-    uint32_t sign = (uint32_t)!!signbit(value)
+    uint32_t sign = (uint32_t) !!signbit(value)
                     << (f->exponent_bits + f->mantissa_bits);
     uint32_t bits;
 

@@ -156,8 +156,8 @@ NCCL_API(ncclResult_t, Reduce,
 }
 
 NCCL_API(ncclResult_t, Send,
-         (const void *sendbuff, size_t count, ncclDataType_t datatype,
-          int peer, ncclComm_t comm, cudaStream_t stream))
+         (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
+          ncclComm_t comm, cudaStream_t stream))
 {
     return issue(&(struct op){.kind = OP_SEND,
                               .send = sendbuff,

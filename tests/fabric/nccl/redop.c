@@ -16,8 +16,7 @@ static struct premul *free_entry(struct ncclComm *comm)
         if (!comm->premul[i].in_use)
             return &comm->premul[i];
     }
-    grown = realloc(comm->premul,
-                    (size_t)(comm->premuls + 1) * sizeof(*grown));
+    grown = realloc(comm->premul, (size_t)(comm->premuls + 1) * sizeof(*grown));
     if (!grown)
         return NULL;
     comm->premul = grown;
@@ -90,7 +89,7 @@ ncclResult_t redop_resolve(struct op *op)
         op->scalar = entry->scalar;
     }
     pthread_mutex_unlock(&op->comm->lock);
-    return op->premul ? ncclSuccess
-                      : nccl_fail(ncclInvalidArgument, "operator %d",
-                                  (int)op->redop);
+    return op->premul
+               ? ncclSuccess
+               : nccl_fail(ncclInvalidArgument, "operator %d", (int)op->redop);
 }

@@ -6,10 +6,10 @@
 #include "nccl/minifloat.h"
 
 static const unsigned char bytes_of[ncclNumTypes] = {
-    [ncclInt8] = 1,       [ncclUint8] = 1,      [ncclInt32] = 4,
-    [ncclUint32] = 4,     [ncclInt64] = 8,      [ncclUint64] = 8,
-    [ncclFloat16] = 2,    [ncclFloat32] = 4,    [ncclFloat64] = 8,
-    [ncclBfloat16] = 2,   [ncclFloat8e4m3] = 1, [ncclFloat8e5m2] = 1,
+    [ncclInt8] = 1,     [ncclUint8] = 1,      [ncclInt32] = 4,
+    [ncclUint32] = 4,   [ncclInt64] = 8,      [ncclUint64] = 8,
+    [ncclFloat16] = 2,  [ncclFloat32] = 4,    [ncclFloat64] = 8,
+    [ncclBfloat16] = 2, [ncclFloat8e4m3] = 1, [ncclFloat8e5m2] = 1,
 };
 
 size_t type_bytes(ncclDataType_t type)
@@ -22,39 +22,39 @@ size_t type_bytes(ncclDataType_t type)
  * products are computed in wide, which is unsigned for integers, so that they
  * wrap as they do on a GPU.
  */
-#define ARITHMETIC(name_, type_, wide_)                                        \
-    static void reduce_##name_(void *acc, const void *in, size_t n,            \
-                               ncclRedOp_t op)                                 \
-    {                                                                          \
-        type_ *a = acc;                                                        \
-        const type_ *b = in;                                                   \
-                                                                               \
-        switch (op) {                                                          \
-        case ncclProd:                                                         \
-            for (size_t i = 0; i < n; i++)                                     \
-                a[i] = (type_)((wide_)a[i] * (wide_)b[i]);                     \
-            break;                                                             \
-        case ncclMax:                                                          \
-            for (size_t i = 0; i < n; i++)                                     \
-                a[i] = b[i] > a[i] ? b[i] : a[i];                              \
-            break;                                                             \
-        case ncclMin:                                                          \
-            for (size_t i = 0; i < n; i++)                                     \
-                a[i] = b[i] < a[i] ? b[i] : a[i];                              \
-            break;                                                             \
-        default:                                                               \
-            for (size_t i = 0; i < n; i++)                                     \
-                a[i] = (type_)((wide_)a[i] + (wide_)b[i]);                     \
-        }                                                                      \
-    }                                                                          \
-                                                                               \
-    static void scale_##name_(void *data, size_t n, double factor, int by)     \
-    {                                                                          \
-        type_ *a = data;                                                       \
-                                                                               \
-        for (size_t i = 0; i < n; i++)                                         \
-            a[i] = by ? (type_)(a[i] / (type_)by)                              \
-                      : (type_)((double)a[i] * factor);                        \
+#define ARITHMETIC(name_, type_, wide_)                                    \
+    static void reduce_##name_(void *acc, const void *in, size_t n,        \
+                               ncclRedOp_t op)                             \
+    {                                                                      \
+        type_ *a = acc;                                                    \
+        const type_ *b = in;                                               \
+                                                                           \
+        switch (op) {                                                      \
+        case ncclProd:                                                     \
+            for (size_t i = 0; i < n; i++)                                 \
+                a[i] = (type_)((wide_)a[i] * (wide_)b[i]);                 \
+            break;                                                         \
+        case ncclMax:                                                      \
+            for (size_t i = 0; i < n; i++)                                 \
+                a[i] = b[i] > a[i] ? b[i] : a[i];                          \
+            break;                                                         \
+        case ncclMin:                                                      \
+            for (size_t i = 0; i < n; i++)                                 \
+                a[i] = b[i] < a[i] ? b[i] : a[i];                          \
+            break;                                                         \
+        default:                                                           \
+            for (size_t i = 0; i < n; i++)                                 \
+                a[i] = (type_)((wide_)a[i] + (wide_)b[i]);                 \
+        }                                                                  \
+    }                                                                      \
+                                                                           \
+    static void scale_##name_(void *data, size_t n, double factor, int by) \
+    {                                                                      \
+        type_ *a = data;                                                   \
+                                                                           \
+        for (size_t i = 0; i < n; i++)                                     \
+            a[i] = by ? (type_)(a[i] / (type_)by)                          \
+                      : (type_)((double)a[i] * factor);                    \
     }
 
 ARITHMETIC(int8, int8_t, uint32_t)

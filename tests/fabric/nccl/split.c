@@ -63,8 +63,7 @@ static void find_place(const struct split *split, int *rank, int *nranks)
         if (vote.color != split->color)
             continue;
         ++*nranks;
-        if (vote.key < split->key ||
-            (vote.key == split->key && i < comm->rank))
+        if (vote.key < split->key || (vote.key == split->key && i < comm->rank))
             ++*rank;
     }
 }

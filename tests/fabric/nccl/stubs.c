@@ -23,17 +23,17 @@ static int unimplemented(const char *name, int *said)
     return INVALID_USAGE;
 }
 
-#define STUB(fn_)                                                              \
-    STUB_API int p##fn_(void);                                                 \
-    STUB_API int fn_(void);                                                    \
-    int p##fn_(void)                                                           \
-    {                                                                          \
-        static int said;                                                       \
-        return unimplemented(#fn_, &said);                                     \
-    }                                                                          \
-    int fn_(void)                                                              \
-    {                                                                          \
-        return p##fn_();                                                       \
+#define STUB(fn_)                          \
+    STUB_API int p##fn_(void);             \
+    STUB_API int fn_(void);                \
+    int p##fn_(void)                       \
+    {                                      \
+        static int said;                   \
+        return unimplemented(#fn_, &said); \
+    }                                      \
+    int fn_(void)                          \
+    {                                      \
+        return p##fn_();                   \
     }
 
 #define OP(id_, name_, fn_, ...) STUB(fn_)

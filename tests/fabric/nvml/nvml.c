@@ -329,8 +329,9 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkCapability(
     return rc;
 }
 
-FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(
-    nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
+FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device,
+                                                            unsigned int link,
+                                                            nvmlPciInfo_t *pci)
 {
     nvmlReturn_t rc = check_link(device, link);
 
@@ -384,8 +385,8 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device,
 }
 
 /* Later versions of the struct only append. */
-FABRIC_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(
-    nvmlDevice_t device, nvmlGpuFabricInfo_v2_t *info)
+FABRIC_API nvmlReturn_t
+nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v2_t *info)
 {
     nvmlReturn_t rc = check(device);
     unsigned int version = info->version;
