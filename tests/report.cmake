@@ -8,7 +8,7 @@ foreach(name report_out report_job)
 endforeach()
 
 find_program(SQLITE3_SHELL sqlite3 REQUIRED)
-foreach(name errors help json sql)
+foreach(name errors help json sql golden)
   add_test(NAME e2e.cli_${name} COMMAND sh
     ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_${name}.sh
     $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>

@@ -177,18 +177,20 @@ static void fill_derived(struct fixture *f)
     f->predictions[1] = (struct ct_prediction){
         CT_LINK_NETWORK, CT_OP_SEND, 4, 8 * MIB, 160, NAN, NAN, 187, NAN, NAN};
     f->model = (struct ct_model){1, 2, f->fits, f->predictions};
-    f->rows[0] = (struct ct_finding_row){CT_FINDING_TP_CROSSES_NODES,
-                                         TP0,
-                                         25.6,
-                                         5.6,
-                                         20,
-                                         18,
-                                         22,
-                                         "step",
-                                         CT_SOURCE_PRIOR,
-                                         .7,
-                                         "TP group 0,2 spans node-a and node-b",
-                                         "keep TP inside a node"};
+    f->rows[0] =
+        (struct ct_finding_row){.id = CT_FINDING_TP_CROSSES_NODES,
+                                .comm = TP0,
+                                .observed_ms = 25.6,
+                                .predicted_ms = 5.6,
+                                .loss_ms = 20,
+                                .loss_low_ms = 18,
+                                .loss_high_ms = 22,
+                                .groups = 2,
+                                .per = "step",
+                                .source = CT_SOURCE_PRIOR,
+                                .confidence = .7,
+                                .text = "TP group 0,2 spans node-a and node-b",
+                                .advice = "keep TP inside a node"};
     f->findings = (struct ct_findings){1, f->rows};
 }
 
@@ -272,6 +274,7 @@ static void text_tells_the_story(void **state)
     (void)state;
     expect(text, "TP_CROSSES_NODES: 20 ms of each step lost (20 %)");
     expect(text, "predicted by the prior of the link class");
+    expect(text, "the worst of 2 such groups");
     expect(text, "TP 2 x PP 2 x DP 1; 2 layers per stage, 8 micro-batches");
     expect(text, "4 traced of 4, on 2 nodes (node-a, node-b)");
     /* Two groups are one line, and each rank is in one of them. */
