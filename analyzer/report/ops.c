@@ -33,7 +33,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct op_line, type, "type", OUT_TEXT, 0, OUT_BOTH),
     OUT_COL(struct op_line, bytes, "size", OUT_SIZE, 0, OUT_BOTH),
     OUT_COL(struct op_line, enter_ms, "at ms", OUT_REAL, 6, OUT_BOTH),
-    OUT_COL(struct op_line, host_us, "call us", OUT_REAL, 3, OUT_BOTH),
+    OUT_COL(struct op_line, host_us, "", OUT_REAL, 3, OUT_DATA),
     OUT_COL(struct op_line, gpu_us, "gpu us", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct op_line, transfer_us, "transfer", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct op_line, wait_us, "wait us", OUT_REAL, 4, OUT_BOTH),

@@ -53,11 +53,15 @@ struct out_table {
     const struct out_column *columns;
     int ncolumns;
     size_t row_size;
+    int most; /* rows that text shows, then it says how many follow; 0: all */
 };
 
-#define OUT_TABLE(row_, columns_)                                             \
-    {                                                                         \
-        columns_, (int)(sizeof(columns_) / sizeof(columns_)[0]), sizeof(row_) \
+#define OUT_TABLE(row_, columns_) OUT_TABLE_OF(row_, columns_, 0)
+
+#define OUT_TABLE_OF(row_, columns_, most_)                                    \
+    {                                                                          \
+        columns_, (int)(sizeof(columns_) / sizeof(columns_)[0]), sizeof(row_), \
+            most_                                                              \
     }
 
 struct out;

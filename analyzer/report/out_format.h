@@ -37,6 +37,7 @@ struct out {
     /* Text holds back the first rows of a table to see how wide they are. */
     char *held;
     int nheld;
+    int64_t nrows; /* of the table so far */
     bool flushed;
     int widths[OUT_MAX_COLUMNS]; /* 0: left out */
 };

@@ -149,6 +149,7 @@ static void text_table(struct out *out, const char *key)
     free(out->held);
     out->held = malloc(OUT_HELD_ROWS * out->table->row_size);
     out->nheld = 0;
+    out->nrows = 0;
     out->flushed = false;
 }
 
@@ -156,6 +157,8 @@ static void text_row(struct out *out, const void *row)
 {
     size_t size = out->table->row_size;
 
+    if (out->nrows++ >= out->table->most && out->table->most)
+        return;
     if (!out->flushed && out->held && out->nheld < OUT_HELD_ROWS) {
         memcpy(out->held + (size_t)out->nheld++ * size, row, size);
         return;
@@ -167,12 +170,15 @@ static void text_row(struct out *out, const void *row)
 
 static void text_table_end(struct out *out)
 {
-    if (out->flushed)
-        return;
-    if (out->nheld)
+    int most = out->table->most;
+
+    if (!out->flushed && out->nheld)
         flush_held(out);
-    else
+    else if (!out->flushed)
         fputs("  none\n", out->file);
+    if (most && out->nrows > most)
+        fprintf(out->file, "  and %" PRId64 " more: --json shows all\n",
+                out->nrows - most);
 }
 
 static void text_title(struct out *out, const char *title, const char *remark)

@@ -17,7 +17,7 @@ static const char *const source_keys[CT_SOURCE_COUNT] = {
 
 struct finding_line {
     const char *code, *severity;
-    int comm;
+    int comm, groups;
     double observed_ms, predicted_ms, loss_ms, loss_low_ms, loss_high_ms;
     const char *per, *source;
     double confidence;
@@ -28,6 +28,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct finding_line, code, "", OUT_TEXT, 0, OUT_BOTH),
     OUT_COL(struct finding_line, severity, "", OUT_TEXT, 0, OUT_BOTH),
     OUT_COL(struct finding_line, comm, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct finding_line, groups, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct finding_line, observed_ms, "", OUT_REAL, 0, OUT_BOTH),
     OUT_COL(struct finding_line, predicted_ms, "", OUT_REAL, 0, OUT_BOTH),
     OUT_COL(struct finding_line, loss_ms, "", OUT_REAL, 0, OUT_BOTH),
@@ -52,6 +53,7 @@ static void fill(struct finding_line *line, const struct ct_finding_row *row)
     line->severity = info->severity;
     line->meaning = info->meaning;
     line->comm = row->comm;
+    line->groups = row->groups ? row->groups : CT_NONE;
     line->observed_ms = row->observed_ms;
     line->predicted_ms = row->predicted_ms;
     line->loss_ms = row->loss_ms;
@@ -64,25 +66,12 @@ static void fill(struct finding_line *line, const struct ct_finding_row *row)
     line->advice = row->advice;
 }
 
-static void say_price(struct out *out, const struct ct_finding_row *row)
-{
-    if (isnan(row->loss_ms))
-        return;
-    out_say(out, 4,
-            "observed %.3g ms per %s, predicted inside one node %.3g ms by %s: "
-            "lost %.3g ms [%.3g, %.3g]",
-            row->observed_ms, row->per, row->predicted_ms,
-            section_source_names[row->source], row->loss_ms, row->loss_low_ms,
-            row->loss_high_ms);
-}
-
 static void say_finding(struct out *out, const struct ct_finding_row *row)
 {
     const struct ct_finding_info *info = &ct_finding_infos[row->id];
 
     out_say(out, 2, "%s (%s, sure %.2f): %s", info->code, info->severity,
             row->confidence, row->text[0] ? row->text : info->meaning);
-    say_price(out, row);
     if (row->advice[0])
         out_say(out, 4, "-> %s", row->advice);
 }

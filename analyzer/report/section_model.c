@@ -25,11 +25,11 @@ static const struct out_column prediction_columns[] = {
     OUT_COL(struct prediction_line, observed_us, "observed", OUT_REAL, 3,
             OUT_BOTH),
     OUT_COL(struct prediction_line, fit_us, "fit", OUT_REAL, 3, OUT_BOTH),
-    OUT_COL(struct prediction_line, reference_us, "reference", OUT_REAL, 3,
+    OUT_COL(struct prediction_line, reference_us, "ref.", OUT_REAL, 3,
             OUT_OPTIONAL),
     OUT_COL(struct prediction_line, prior_us, "prior", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct prediction_line, ratio, "ratio", OUT_REAL, 3, OUT_BOTH),
-    OUT_COL(struct prediction_line, by, "to", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct prediction_line, by, "", OUT_TEXT, 0, OUT_DATA),
     OUT_COL(struct prediction_line, algbw_GBps, "algbw", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct prediction_line, busbw_GBps, "busbw", OUT_REAL, 3, OUT_BOTH),
 };
@@ -112,7 +112,7 @@ static void fill_prediction(struct prediction_line *line,
     line->by = "prior";
     if (!isnan(line->reference_us)) {
         best = line->reference_us;
-        line->by = "ref.";
+        line->by = "reference";
     }
     if (!isnan(p->fit_us)) {
         best = p->fit_us;
@@ -157,9 +157,8 @@ void section_predictions(struct out *out, const struct view *view, int most)
     double least = all ? -1 : threshold(model, most);
     int shown = 0;
 
-    out_title(
-        out, "OBSERVED BESIDE PREDICTED",
-        "us per transfer, median; ratio: observed to best prediction; GB/s");
+    out_title(out, "OBSERVED BESIDE PREDICTED",
+              "us, medians; ratio: to fit, else reference, else prior; GB/s");
     out_table(out, "predictions", &prediction_table);
     for (int i = 0; i < model->npredictions; i++) {
         struct prediction_line line;

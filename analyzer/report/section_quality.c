@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "report/units.h"
+
 struct process_line { /* a process that something is to be said about */
     int rank;
     const char *host;
@@ -11,6 +13,7 @@ struct process_line { /* a process that something is to be said about */
     int ops;
     int64_t lost;
     int in_flight, recovered;
+    char first[64]; /* in flight: what the others queue behind */
     const char *end;
     const char *file;
 };
@@ -22,12 +25,15 @@ static const struct out_column columns[] = {
     OUT_COL(struct process_line, ops, "ops", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct process_line, lost, "lost", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct process_line, in_flight, "in flight", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, first, "the first of them", OUT_BUFFER, 0,
+            OUT_OPTIONAL),
     OUT_COL(struct process_line, recovered, "from ring", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct process_line, end, "ended", OUT_TEXT, 0, OUT_BOTH),
-    OUT_COL(struct process_line, file, "file", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, file, "file", OUT_TEXT, 0, OUT_DATA),
 };
 
-static const struct out_table table = OUT_TABLE(struct process_line, columns);
+static const struct out_table table =
+    OUT_TABLE_OF(struct process_line, columns, 16);
 
 struct times_line {
     int64_t event, group, host, none;
@@ -43,13 +49,26 @@ static const struct out_column times_columns[] = {
 static const struct out_table times_table =
     OUT_TABLE(struct times_line, times_columns);
 
-static int count_in_flight(const struct ct_job *job, const struct ct_process *p)
+static void describe_op(char *text, size_t size, const struct ct_process *p,
+                        const struct ct_op_row *op)
 {
-    int n = 0;
+    const struct ct_op_class_row *cls = &p->classes[op->cls];
+    char bytes[UNITS_SIZE];
 
-    for (int i = 0; job->in_flight && i < p->nops; i++)
-        n += (p->ops[i].flags & (CT_FLAG_IN_CALL | CT_FLAG_RUNNING)) != 0;
-    return n;
+    snprintf(text, size, "%s %s, comm %d #%" PRIu32,
+             ct_op_infos[cls->kind].name, units_size(bytes, cls->bytes),
+             p->comms[cls->comm].comm, op->ordinal);
+}
+
+static void find_in_flight(struct process_line *line, const struct ct_job *job,
+                           const struct ct_process *p)
+{
+    for (int i = 0; job->in_flight && i < p->nops; i++) {
+        if (!(p->ops[i].flags & (CT_FLAG_IN_CALL | CT_FLAG_RUNNING)))
+            continue;
+        if (!line->in_flight++)
+            describe_op(line->first, sizeof line->first, p, &p->ops[i]);
+    }
 }
 
 static const char *how_ended(const struct ct_process *p)
@@ -68,11 +87,16 @@ static void put_processes(struct out *out, const struct view *view)
     for (int i = 0; i < view->job->nprocesses; i++) {
         const struct ct_process *p =
             &view->trace->processes[view->job->processes[i]];
-        struct process_line line = {
-            p->rank,      p->host,      p->pid,
-            p->nops,      p->lost,      count_in_flight(view->job, p),
-            p->recovered, how_ended(p), p->path};
+        struct process_line line = {.rank = p->rank,
+                                    .host = p->host,
+                                    .pid = p->pid,
+                                    .ops = p->nops,
+                                    .lost = p->lost,
+                                    .recovered = p->recovered,
+                                    .end = how_ended(p),
+                                    .file = p->path};
 
+        find_in_flight(&line, view->job, p);
         if (!line.lost && !line.in_flight && !line.recovered &&
             p->end_ns != CT_NO_TIME)
             continue;

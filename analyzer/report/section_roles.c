@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 
+/* More are not read at night; --json has all. */
+#define ROLES_SHOWN 20
+
 static const struct out_column columns[] = {
     OUT_COL(struct family, role, "role", OUT_BUFFER, 0, OUT_BOTH),
     OUT_COL(struct family, use, "use", OUT_TEXT, 0, OUT_DATA),
@@ -26,7 +29,8 @@ static const struct out_column columns[] = {
     OUT_COL(struct family, decides, "", OUT_BUFFER, 0, OUT_DATA),
 };
 
-static const struct out_table table = OUT_TABLE(struct family, columns);
+static const struct out_table table =
+    OUT_TABLE_OF(struct family, columns, ROLES_SHOWN);
 
 static void say_reasons(struct out *out, const struct family *f)
 {
@@ -71,6 +75,6 @@ void section_roles(struct out *out, const struct view *view,
     out_text(out, "per", view->per);
     put_steady(out, families);
     put_outside(out, families);
-    for (int i = 0; i < families->n; i++)
+    for (int i = 0; i < families->n && i < ROLES_SHOWN; i++)
         say_reasons(out, &families->rows[i]);
 }

@@ -36,15 +36,6 @@ static const struct ct_finding_row *worst(const struct ct_findings *findings)
     return NULL;
 }
 
-static int count_alike(const struct ct_findings *findings, enum ct_finding id)
-{
-    int n = 0;
-
-    for (int i = 0; i < findings->n; i++)
-        n += findings->rows[i].id == id;
-    return n;
-}
-
 __attribute__((format(printf, 2, 3))) static void
 add_issue(struct verdict *verdict, const char *format, ...)
 {
@@ -107,23 +98,20 @@ static void judge_data(struct verdict *verdict, const struct view *view)
                  "every rank and op is there, timed on the GPU");
 }
 
-static void say_worst(struct out *out, const struct view *view,
-                      const struct ct_finding_row *row,
+static void say_worst(struct out *out, const struct ct_finding_row *row,
                       const struct verdict *verdict)
 {
-    int alike = count_alike(view->findings, row->id);
-
     out_say(out, 2,
             "%s: %.3g ms of each %s lost (%.2g %%), between %.3g and %.3g; "
             "sure %.2f, predicted by %s",
             verdict->finding, row->loss_ms, row->per, verdict->share_percent,
             row->loss_low_ms, row->loss_high_ms, row->confidence,
             section_source_names[row->source]);
-    if (alike > 1)
+    if (row->groups > 1)
         out_say(out, 2,
-                "(the worst of %d such groups; groups run side by "
-                "side, their losses do not add up)",
-                alike);
+                "(the worst of %d such groups; they run side by side, their "
+                "losses do not add up)",
+                row->groups);
     if (row->advice[0])
         out_say(out, 2, "-> %s", row->advice);
 }
@@ -171,6 +159,28 @@ static void say_budget(struct out *out, const struct view *view,
                 view->per, text);
 }
 
+/* Codes of what was found, each once. */
+static void say_unpriced(struct out *out, const struct ct_findings *findings)
+{
+    bool said[CT_FINDING_COUNT] = {false};
+    char text[400] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < findings->n; i++) {
+        enum ct_finding id = findings->rows[i].id;
+
+        if (!said[id])
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 used ? ", " : "", ct_finding_infos[id].code);
+        said[id] = true;
+    }
+    if (used)
+        out_say(out, 2, "Nothing found that costs time; but: %s.", text);
+    else
+        out_say(out, 2, "Nothing found that costs time.");
+}
+
 void section_verdict(struct out *out, const struct view *view,
                      const struct families *families)
 {
@@ -190,9 +200,9 @@ void section_verdict(struct out *out, const struct view *view,
     out_fields(out, &table, &verdict);
     out_object_end(out);
     if (row)
-        say_worst(out, view, row, &verdict);
+        say_worst(out, row, &verdict);
     else
-        out_say(out, 2, "Nothing found that costs time.");
+        say_unpriced(out, view->findings);
     say_budget(out, view, families);
     out_say(out, 2, "Data: %s.", verdict.data);
 }
