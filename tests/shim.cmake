@@ -76,3 +76,18 @@ if(NOT COMMTRACE_SANITIZE)
   add_hostile(kill ${PYTHON3} -B ${hostile}/kill.py)
   add_hostile(unwritable ${PYTHON3} -B ${hostile}/unwritable.py)
 endif()
+
+# A job on the fabric, in the sanitised trees as well: the library there is
+# built as the program is, and comes before the sanitizer's own.
+function(add_record_test name)
+  add_test(NAME e2e.${name} COMMAND ${ARGN})
+  set_tests_properties(e2e.${name} PROPERTIES LABELS e2e TIMEOUT 300
+    RUN_SERIAL TRUE SKIP_RETURN_CODE 77 ENVIRONMENT
+    "BUILD=${CMAKE_BINARY_DIR};ASAN_OPTIONS=verify_asan_link_order=0")
+endfunction()
+add_record_test(record
+  ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_record.py)
+if(NOT COMMTRACE_SANITIZE)
+  add_record_test(record_valgrind
+    ${CMAKE_CURRENT_LIST_DIR}/e2e/test_record_valgrind.sh)
+endif()
