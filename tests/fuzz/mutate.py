@@ -88,7 +88,7 @@ def main():
     seed, count = int(sys.argv[1]), int(sys.argv[2])
     with jobs.Scratch() as tmp:
         clean = os.path.join(tmp, "clean")
-        subprocess.run([os.path.join(jobs.BUILD, "tests", "tracegen"), "--tp",
+        subprocess.run([os.path.join(jobs.BUILD, "tests", "tracegen", "tracegen"), "--tp",
                         "2", "--pp", "2", "--dp", "1", "--steps", "4",
                         "--out", clean], check=True, capture_output=True)
         for path in glob.glob(os.path.join(clean, "*.json")):
