@@ -253,6 +253,14 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     p->recovered++;
 }
 
+/* The row is the database's; only its end comes from the ring, and no time. */
+static uint32_t finished_flags(const struct ct_loader *loader, uint32_t flags,
+                               const struct ct_slot *slot)
+{
+    flags &= ~(uint32_t)(CT_FLAG_IN_CALL | CT_FLAG_TIME_MASK);
+    return flags | (flags_of(loader, slot) & ~(uint32_t)CT_FLAG_RECOVERED);
+}
+
 static void finish_launch(struct ct_loader *loader, const struct ct_slot *slot,
                           int64_t id)
 {
@@ -265,8 +273,7 @@ static void finish_launch(struct ct_loader *loader, const struct ct_slot *slot,
     if (launch->host_ns != CT_NO_TIME)
         return;
     launch->host_ns = host_time(slot, launch->enter_ns);
-    launch->flags = (launch->flags & ~(uint32_t)CT_FLAG_IN_CALL) |
-                    (flags_of(loader, slot) & ~(uint32_t)CT_FLAG_RECOVERED);
+    launch->flags = finished_flags(loader, launch->flags, slot);
 }
 
 /* The call had been stored while it was open; this is how it ended. */
@@ -284,8 +291,7 @@ static void finish_op(struct ct_loader *loader, const struct ct_slot *slot)
         return;
     op = &loader->process->ops[i];
     op->host_ns = host_time(slot, op->enter_ns);
-    op->flags = (op->flags & ~(uint32_t)CT_FLAG_IN_CALL) |
-                (flags_of(loader, slot) & ~(uint32_t)CT_FLAG_RECOVERED);
+    op->flags = finished_flags(loader, op->flags, slot);
 }
 
 /* Communicators and launches first: ops refer to them. */

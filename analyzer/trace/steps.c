@@ -7,14 +7,16 @@
  *           anchor up to and including the next
  *
  * Candidates are tokens that occur at least three times at a regular distance,
- * rarest first. The first that holds is taken:
- *   - most segments between its occurrences hold the same multiset of tokens,
+ * rarest first; set-up before and evaluations between do not disturb. The first
+ * that holds is taken:
+ *   - most segments between its occurrences end with the same multiset of
+ *     tokens,
  *   - a segment holds a collective and more than one token: a run of equal
  *     calls, or a ping-pong, is a benchmark, not a step,
  *   - segments cover most of the calls of their sort: a size of a sweep is as
  *     regular as a step, but the other sizes lie outside.
  * Of all tokens that occur once per step, the last of the step is the anchor:
- * the one before the longest way to the next of them.
+ * a collective, the one before the longest way to the next of them.
  */
 #include "trace/steps.h"
 
@@ -28,7 +30,9 @@
 #include "trace/stages.h"
 
 #define MIN_OCCURRENCES 3
-#define REGULAR_SHARE 0.8 /* of distances, equal within TOLERANCE */
+#define REGULAR_SHARE                                                 \
+    0.6                   /* of distances, equal within TOLERANCE: an \
+                             evaluation now and then lengthens some */
 #define TOLERANCE 0.02    /* of the distance, at least one call */
 #define EQUAL_SHARE 0.8   /* of segments with the usual tokens */
 #define COVERED_SHARE 0.6 /* of the calls that are like those of a step */
@@ -119,9 +123,19 @@ void ct_stream_release(struct ct_stream *s)
     free(s->hashes);
 }
 
-static const int *positions_of(const struct ct_stream *s, int token)
+/* Where an anchor stands: at[0] .. at[n - 1]. */
+struct places {
+    const int *at;
+    int n;
+};
+
+static struct places places_of(const struct ct_stream *s,
+                               const struct ct_anchor *anchor)
 {
-    return s->positions + s->tokens[token].first;
+    const struct ct_token *token = &s->tokens[anchor->token];
+
+    return (struct places){s->positions + token->first + anchor->skip,
+                           token->n - anchor->skip};
 }
 
 static int64_t median(int64_t *values, int n)
@@ -130,22 +144,43 @@ static int64_t median(int64_t *values, int n)
     return values[n / 2];
 }
 
-/* Median distance between occurrences; 0: they are not regular. */
-static int64_t regular_distance(const struct ct_stream *s, int token)
+static int64_t median_distance(struct places p)
 {
-    const int *at = positions_of(s, token);
-    int n = s->tokens[token].n - 1, i, near = 0;
-    int64_t *distances = ct_alloc((size_t)n, sizeof(*distances)), middle;
-    double slack;
+    int64_t *distances = ct_alloc((size_t)p.n - 1, sizeof(*distances));
+    int64_t middle;
+    int i;
 
-    for (i = 0; i < n; i++)
-        distances[i] = at[i + 1] - at[i];
-    middle = median(distances, n);
-    slack = fmax(1, TOLERANCE * (double)middle);
-    for (i = 0; i < n; i++)
-        near += fabs((double)(distances[i] - middle)) <= slack;
+    for (i = 0; i < p.n - 1; i++)
+        distances[i] = p.at[i + 1] - p.at[i];
+    middle = median(distances, p.n - 1);
     free(distances);
-    return near >= REGULAR_SHARE * n ? middle : 0;
+    return middle;
+}
+
+static bool is_near(int64_t distance, int64_t usual)
+{
+    double slack = fmax(1, TOLERANCE * (double)usual);
+
+    return fabs((double)(distance - usual)) <= slack;
+}
+
+/* Most distances are alike, once those before the first that is are skipped:
+ * a token of the steps may also occur during set-up. */
+static bool is_regular(const struct ct_stream *s, struct ct_anchor *anchor)
+{
+    struct places p = places_of(s, anchor), later = p;
+    int i, near = 0;
+
+    later.at += p.n / 2 - 1;
+    later.n -= p.n / 2 - 1;
+    anchor->distance = median_distance(later);
+    while (p.n > 1 && !is_near(p.at[1] - p.at[0], anchor->distance)) {
+        anchor->skip++;
+        p = places_of(s, anchor);
+    }
+    for (i = 0; i < p.n - 1; i++)
+        near += is_near(p.at[i + 1] - p.at[i], anchor->distance);
+    return p.n >= MIN_OCCURRENCES && near >= REGULAR_SHARE * (p.n - 1);
 }
 
 static uint64_t segment_hash(const struct ct_stream *s, int first, int last)
@@ -153,15 +188,15 @@ static uint64_t segment_hash(const struct ct_stream *s, int first, int last)
     return s->hashes[last + 1] - s->hashes[first];
 }
 
-/* The multiset that most segments between occurrences hold, and how many do. */
-static int usual_segment(const struct ct_stream *s, int token, uint64_t *hash_p)
+/* The multiset that most segments between places hold, and how many do. */
+static int usual_segment(const struct ct_stream *s, struct places p,
+                         uint64_t *hash_p)
 {
-    const int *at = positions_of(s, token);
-    int n = s->tokens[token].n - 1, i, run = 0, best = 0;
+    int n = p.n - 1, i, run = 0, best = 0;
     uint64_t *hashes = ct_alloc((size_t)n, sizeof(*hashes));
 
     for (i = 0; i < n; i++)
-        hashes[i] = segment_hash(s, at[i] + 1, at[i + 1]);
+        hashes[i] = segment_hash(s, p.at[i] + 1, p.at[i + 1]);
     qsort(hashes, (size_t)n, sizeof(*hashes), by_hash);
     for (i = 0; i < n; i++) {
         run = i && hashes[i] == hashes[i - 1] ? run + 1 : 1;
@@ -174,34 +209,68 @@ static int usual_segment(const struct ct_stream *s, int token, uint64_t *hash_p)
     return best;
 }
 
-/* Length of the usual segment and whether it can be a step at all; marks the
- * sorts of its calls. */
-static int look_into(const struct ct_stream *s, int token, uint64_t usual,
-                     bool *sorts)
+/* Index in places of the first segment that is the usual one. */
+static int usual_at(const struct ct_stream *s, struct places p, uint64_t usual)
 {
-    const int *at = positions_of(s, token);
-    bool collective = false, varied = false;
-    int i = 0, o;
+    int i = 0;
 
-    while (segment_hash(s, at[i] + 1, at[i + 1]) != usual)
+    while (segment_hash(s, p.at[i] + 1, p.at[i + 1]) != usual)
         i++;
-    for (o = at[i] + 1; o <= at[i + 1]; o++) {
+    return i;
+}
+
+static void measure_usual(const struct ct_stream *s, struct ct_anchor *anchor,
+                          int *equal_p)
+{
+    struct places p = places_of(s, anchor);
+    int i;
+
+    *equal_p = usual_segment(s, p, &anchor->usual);
+    i = usual_at(s, p, anchor->usual);
+    anchor->length = p.at[i + 1] - p.at[i];
+}
+
+/* Segments that end with a usual step: an evaluation may stand before it. */
+static int usual_ends(const struct ct_stream *s, const struct ct_anchor *anchor)
+{
+    struct places p = places_of(s, anchor);
+    int i, n = 0;
+
+    for (i = 0; i + 1 < p.n; i++) {
+        int first = p.at[i + 1] + 1 - anchor->length;
+
+        n += first > p.at[i] &&
+             segment_hash(s, first, p.at[i + 1]) == anchor->usual;
+    }
+    return n;
+}
+
+/* Whether the usual segment can be a step at all; marks the sorts of its
+ * calls. */
+static bool look_into(const struct ct_stream *s, const struct ct_anchor *anchor,
+                      bool *sorts)
+{
+    struct places p = places_of(s, anchor);
+    bool collective = false, varied = false;
+    int i = usual_at(s, p, anchor->usual), o;
+
+    for (o = p.at[i] + 1; o <= p.at[i + 1]; o++) {
         const struct ct_token *t = &s->tokens[token_at(s, o)];
 
         collective |= t->collective;
-        varied |= token_at(s, o) != token;
+        varied |= token_at(s, o) != anchor->token;
         sorts[t->sort] = true;
     }
-    return collective && varied ? at[i + 1] - at[i] : 0;
+    return collective && varied;
 }
 
 /* Share of the calls of the marked sorts that lies in steps of this anchor. */
-static double covered(const struct ct_stream *s, int token, int length,
+static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
                       const bool *sorts)
 {
-    const int *at = positions_of(s, token);
-    int last = at[s->tokens[token].n - 1], o, alike = 0, inside = 0;
-    int first = at[0] + 1 > length ? at[0] + 1 - length : 0;
+    struct places p = places_of(s, anchor);
+    int first = p.at[0] + 1 - anchor->length, last = p.at[p.n - 1];
+    int o, alike = 0, inside = 0;
 
     for (o = 0; o < s->process->nops; o++)
         if (sorts[s->tokens[token_at(s, o)].sort]) {
@@ -214,20 +283,19 @@ static double covered(const struct ct_stream *s, int token, int length,
 static bool holds(const struct ct_stream *s, int token,
                   struct ct_anchor *anchor)
 {
-    int n = s->tokens[token].n - 1;
     bool *sorts, ok;
-    int64_t distance = regular_distance(s, token);
+    int equal, n;
 
-    if (!distance || distance == 1)
+    *anchor = (struct ct_anchor){.token = token};
+    if (!is_regular(s, anchor) || anchor->distance == 1)
         return false;
-    anchor->token = token;
-    anchor->distance = distance;
-    if (usual_segment(s, token, &anchor->usual) < EQUAL_SHARE * n)
+    n = places_of(s, anchor).n - 1;
+    measure_usual(s, anchor, &equal);
+    if (2 * equal < n || usual_ends(s, anchor) < EQUAL_SHARE * n)
         return false;
     sorts = ct_alloc((size_t)s->nsorts, sizeof(*sorts));
-    anchor->length = look_into(s, token, anchor->usual, sorts);
-    ok = anchor->length &&
-         covered(s, token, anchor->length, sorts) >= COVERED_SHARE;
+    ok = look_into(s, anchor, sorts) &&
+         covered(s, anchor, sorts) >= COVERED_SHARE;
     free(sorts);
     return ok;
 }
@@ -291,61 +359,84 @@ struct way {
     int64_t median_calls, median_ns;
 };
 
-static bool is_once_per_step(const struct ct_stream *s, int token,
-                             const struct ct_anchor *anchor)
+/* Sets once[token] for tokens that occur exactly once in most steps. */
+static void find_once(const struct ct_stream *s, const struct ct_anchor *anchor,
+                      bool *once)
 {
-    int n = s->tokens[token].n, usual = s->tokens[anchor->token].n;
-    int64_t distance;
+    struct places p = places_of(s, anchor);
+    int *steps = ct_alloc((size_t)s->ntokens, sizeof(*steps));
+    int *seen = ct_alloc((size_t)s->ntokens, sizeof(*seen));
+    int *last = ct_alloc((size_t)s->ntokens, sizeof(*last));
+    int i, o, t;
 
-    if (token == anchor->token)
-        return true;
-    if (n < usual || n > usual + usual / 4 + 2)
-        return false;
-    distance = regular_distance(s, token);
-    return distance && fabs((double)(distance - anchor->distance)) <=
-                           fmax(1, TOLERANCE * (double)anchor->distance);
+    for (i = 1; i < p.n; i++)
+        for (o = p.at[i - 1] + 1; o <= p.at[i]; o++) {
+            t = token_at(s, o);
+            if (last[t] != i) {
+                last[t] = i;
+                seen[t] = 0;
+            }
+            steps[t] += ++seen[t] == 1 ? 1 : seen[t] == 2 ? -1 : 0;
+        }
+    for (t = 0; t < s->ntokens; t++)
+        once[t] = steps[t] >= EQUAL_SHARE * (p.n - 1);
+    free(steps);
+    free(seen);
+    free(last);
+}
+
+static void begin_ways(const struct ct_stream *s, const bool *once,
+                       struct way *ways, int *way_of, int *n_p)
+{
+    int t;
+
+    for (t = 0; t < s->ntokens; t++) {
+        way_of[t] = CT_NONE;
+        if (!once[t])
+            continue;
+        ways[*n_p] = (struct way){
+            .token = t,
+            .calls = ct_alloc((size_t)s->tokens[t].n, sizeof(int64_t)),
+            .ns = ct_alloc((size_t)s->tokens[t].n, sizeof(int64_t))};
+        way_of[t] = (*n_p)++;
+    }
 }
 
 static int collect_ways(const struct ct_stream *s,
                         const struct ct_anchor *anchor, struct way *ways)
 {
+    struct places p = places_of(s, anchor);
+    bool *once = ct_alloc((size_t)s->ntokens, sizeof(*once));
     int *way_of = ct_alloc((size_t)s->ntokens, sizeof(*way_of));
-    int t, o, last = CT_NONE, n = 0;
+    int o, last = p.at[0], n = 0;
 
-    for (t = 0; t < s->ntokens; t++) {
-        way_of[t] = CT_NONE;
-        if (s->tokens[t].n < MIN_OCCURRENCES || !is_once_per_step(s, t, anchor))
+    find_once(s, anchor, once);
+    begin_ways(s, once, ways, way_of, &n);
+    for (o = p.at[0] + 1; o <= p.at[p.n - 1]; o++) {
+        struct way *from = &ways[way_of[token_at(s, last)]];
+
+        if (way_of[token_at(s, o)] == CT_NONE)
             continue;
-        ways[n] = (struct way){.token = t};
-        ways[n].calls =
-            ct_alloc((size_t)s->tokens[t].n, sizeof(*ways[n].calls));
-        ways[n].ns = ct_alloc((size_t)s->tokens[t].n, sizeof(*ways[n].ns));
-        way_of[t] = n++;
-    }
-    for (o = 0; o < s->process->nops; o++) {
-        int way = way_of[token_at(s, o)];
-
-        if (way == CT_NONE)
-            continue;
-        if (last != CT_NONE) {
-            struct way *from = &ways[way_of[token_at(s, last)]];
-
-            from->calls[from->n] = o - last;
-            from->ns[from->n++] =
-                ct_stream_begin(s, o) - ct_stream_end(s, last);
-        }
+        from->calls[from->n] = o - last;
+        from->ns[from->n++] = ct_stream_begin(s, o) - ct_stream_end(s, last);
         last = o;
     }
     free(way_of);
+    free(once);
     return n;
 }
 
-/* More calls on the way count first; where they are about as many (a pure
- * data-parallel step is all once-per-step calls), the longer pause. */
-static bool longer(const struct way *a, const struct way *b)
+/* Whether a step rather ends with a than with b. A step ends with a collective
+ * (norm, parameters), not inside its pipeline. Then more calls on the way
+ * count; where they are about as many (a pure data-parallel step is all
+ * once-per-step calls), the longer pause. */
+static bool ends_rather(const struct ct_stream *s, const struct way *a,
+                        const struct way *b)
 {
     int64_t difference = a->median_calls - b->median_calls;
 
+    if (s->tokens[a->token].collective != s->tokens[b->token].collective)
+        return s->tokens[a->token].collective;
     if (llabs(difference) > 2 + b->median_calls / 5)
         return difference > 0;
     return a->median_ns > b->median_ns;
@@ -361,16 +452,21 @@ static void move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
 
         way->median_calls = way->n ? median(way->calls, way->n) : 0;
         way->median_ns = way->n ? median(way->ns, way->n) : 0;
-        if (longer(way, &ways[best]))
+        if (ends_rather(s, way, &ways[best]))
             best = i;
         free(way->calls);
         free(way->ns);
     }
-    if (n) {
-        struct ct_anchor moved = *anchor;
+    /* The period is known to hold, and steps cut elsewhere are made of the
+     * same calls. */
+    if (ways[best].token != anchor->token) {
+        struct ct_anchor moved = {.token = ways[best].token};
+        int equal;
 
-        if (holds(s, ways[best].token, &moved))
+        if (is_regular(s, &moved)) {
+            measure_usual(s, &moved, &equal);
             *anchor = moved;
+        }
     }
     free(ways);
 }

@@ -27,6 +27,7 @@ struct ct_stream {
 
 struct ct_anchor {
     int token;
+    int skip;         /* occurrences before the steps begin */
     int length;       /* calls of the usual step */
     int64_t distance; /* median, in calls */
     uint64_t usual;   /* hash of its tokens */

@@ -1,0 +1,219 @@
+/* Jobs, ranks, nodes, NVLink domains, and links with their evidence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "trace_files.h"
+
+/* A rank with one op, so that its trace counts. */
+static sqlite3 *begin(const char *folder, int rank, int world, int host)
+{
+    sqlite3 *db = files_begin(folder, rank, world, host);
+
+    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+    files_op(db, 1, 1, 0, 5000, 700);
+    return db;
+}
+
+static void expect_link(const struct ct_trace *trace, int rank, int peer,
+                        enum ct_link link, const char *evidence)
+{
+    const char *found;
+
+    assert_int_equal(
+        ct_pair_link(trace, &trace->jobs[0], 0, rank, peer, &found), link);
+    assert_string_equal(found, evidence);
+}
+
+static void test_two_nodes(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 6; r++) {
+        sqlite3 *db = begin(folder, r, 6, r < 4 ? 0 : 1);
+
+        if (r < 2)
+            files_sql(db,
+                      "INSERT INTO gpu_link VALUES (%d, NULL, 'nvswitch',"
+                      " 18, 4, 'nvml')",
+                      r);
+        if (r == 0)
+            files_sql(db, "INSERT INTO gpu_link VALUES (0, '0000:02:00.0',"
+                          " 'pcie', 0, 0, 'nvml')");
+        if (r == 3) /* known from one side, and the better way counts */
+            files_sql(db, "INSERT INTO gpu_link VALUES (3, '0000:02:00.0',"
+                          " 'pcie', 0, 0, 'nvml'), (3, '0000:02:00.0',"
+                          " 'nvlink', 4, 4, 'nvml')");
+        if (r == 5) /* two ranks on one GPU */
+            files_sql(db, "UPDATE device SET uuid = 'GPU-1-4'");
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(trace->jobs[0].nnodes, 2);
+    assert_int_equal(trace->jobs[0].ndomains, 2);
+    assert_int_equal(trace->jobs[0].world_size, 6);
+    assert_string_equal(trace->jobs[0].node_names[1], "h1");
+    expect_link(trace, 0, 0, CT_LINK_SELF, "topology");
+    expect_link(trace, 0, 1, CT_LINK_NVLINK, "topology");
+    expect_link(trace, 2, 0, CT_LINK_PCIE, "topology");
+    expect_link(trace, 2, 3, CT_LINK_NVLINK, "topology");
+    expect_link(trace, 1, 3, CT_LINK_NODE, "host");
+    expect_link(trace, 4, 5, CT_LINK_SELF, "topology");
+    expect_link(trace, 0, 4, CT_LINK_NETWORK, "host");
+    assert_int_equal(trace->jobs[0].comms[0].link, CT_LINK_NETWORK);
+    assert_int_equal(trace->jobs[0].comms[0].nnodes, 2);
+    assert_int_equal(trace->jobs[0].usages[0].link, CT_LINK_NETWORK);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_fabric(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 4; r++) {
+        sqlite3 *db = begin(folder, r, 4, r);
+
+        /* 0 and 1 share a clique; 2 is in another; 3's cluster is none. */
+        files_sql(db, "UPDATE device SET cluster = '%s', clique = %d",
+                  r < 3 ? "c0ffee" : "00000000-0000", r == 2);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(trace->jobs[0].nnodes, 4);
+    assert_int_equal(trace->jobs[0].ndomains, 3);
+    expect_link(trace, 0, 1, CT_LINK_MNNVL, "topology");
+    expect_link(trace, 1, 2, CT_LINK_NETWORK, "host");
+    expect_link(trace, 2, 3, CT_LINK_NETWORK, "host");
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_jobs(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    /* 3 and 4 share uid 5 only; 0, 1, 2 are a chain: 0-1 by 77, 1-2 by 6. */
+    for (r = 0; r < 5; r++) {
+        sqlite3 *db = begin(folder, r, 5, 0);
+
+        if (r == 1 || r == 2)
+            files_sql(db,
+                      "INSERT INTO comm (id, uid, nranks, rank) VALUES"
+                      " (2, 6, 2, %d)",
+                      r - 1);
+        if (r == 2)
+            files_sql(db, "UPDATE comm SET uid = 1000 WHERE id = 1");
+        if (r > 2)
+            files_sql(db, "UPDATE comm SET uid = 5 WHERE id = 1");
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(trace->njobs, 2);
+    assert_int_equal(trace->jobs[0].nprocesses, 3);
+    assert_int_equal(trace->jobs[1].nprocesses, 2);
+    assert_int_equal(trace->jobs[1].processes[0], 3);
+    assert_int_equal(trace->jobs[0].ncomms, 3);
+    assert_int_equal(trace->jobs[0].comms[0].nknown, 2);
+    assert_int_equal(trace->jobs[0].comms[0].members[1].process, 1);
+    assert_int_equal(trace->jobs[0].comms[0].members[2].process, CT_NONE);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* Without usable ranks from the launcher, those of the largest communicator
+ * count. */
+static void test_ranks(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 3; r++) {
+        sqlite3 *db = begin(folder, r, 3, 0);
+
+        files_sql(db, "UPDATE process SET rank = 0, world_size = 1");
+        files_sql(db, "UPDATE comm SET rank = %d", 2 - r);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(trace->jobs[0].world_size, 3);
+    for (r = 0; r < 3; r++)
+        assert_int_equal(trace->jobs[0].processes[r], 2 - r);
+    assert_int_equal(trace->processes[0].rank, 2);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* One process that drives all GPUs holds every rank. */
+static void test_one_process(void **state)
+{
+    const char *folder = files_folder();
+    sqlite3 *db = begin(folder, 0, 2, 0);
+    struct ct_trace *trace;
+
+    (void)state;
+    files_sql(db, "INSERT INTO device VALUES (1, 'GPU-b', '0000:99:00.0',"
+                  " 'gpu', NULL, NULL, 'nvml')");
+    files_sql(db, "INSERT INTO comm (id, uid, origin, nranks, rank, device)"
+                  " VALUES (2, 77, 'init_all', 2, 1, 1)");
+    files_class(db, 2, 2, CT_OP_ALL_REDUCE, 1000, -1);
+    files_op(db, 2, 2, 0, 5100, 600);
+    files_end(db);
+    trace = files_open(folder);
+    assert_int_equal(trace->jobs[0].comms[0].nknown, 2);
+    assert_int_equal(trace->jobs[0].ninstances, 1);
+    assert_int_equal(files_instance(trace, 0, 0)->ranks, 2);
+    assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, 600);
+    assert_false(files_instance(trace, 0, 0)->bound);
+    expect_link(trace, 0, 1, CT_LINK_NODE, "host");
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_clocks(void **state)
+{
+    struct ct_process a = {.boot_id = "b", .host_id = "h"};
+    struct ct_process b = a, c = a, d = {.boot_id = "", .host_id = "h"};
+    struct ct_process e = d;
+
+    (void)state;
+    c.host_id = "other";
+    assert_true(ct_same_clock(&a, &b));
+    assert_false(ct_same_clock(&a, &c));
+    assert_false(ct_same_clock(&d, &e));
+    assert_true(ct_same_clock(&d, &d));
+}
+
+static void test_wire_factor(void **state)
+{
+    (void)state;
+    assert_true(ct_wire_factor(CT_OP_ALL_REDUCE, 4) == 1.5);
+    assert_true(ct_wire_factor(CT_OP_ALL_GATHER, 4) == 0.75);
+    assert_true(ct_wire_factor(CT_OP_BROADCAST, 4) == 1);
+    assert_true(ct_wire_factor(CT_OP_SEND, 2) == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_nodes),   cmocka_unit_test(test_fabric),
+        cmocka_unit_test(test_jobs),        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_one_process), cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_wire_factor),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* What a dead process left in its ring, written here slot by slot. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "commtrace/ring.h"
+#include "trace_files.h"
+
+#define NSLOTS 16
+
+struct ring {
+    union {
+        struct ct_ring_header header;
+        char page[CT_RING_HEADER_BYTES];
+    } u;
+    struct ct_slot slots[NSLOTS];
+};
+
+static struct ring *ring_new(const char *uuid, uint64_t head, uint64_t tail)
+{
+    struct ring *ring = calloc(1, sizeof(*ring));
+
+    memcpy(ring->u.header.magic, CT_RING_MAGIC, 8);
+    ring->u.header.version = CT_RING_VERSION;
+    ring->u.header.nslots = NSLOTS;
+    ring->u.header.pid = 1;
+    snprintf(ring->u.header.uuid, sizeof(ring->u.header.uuid), "%s", uuid);
+    snprintf(ring->u.header.boot_id, sizeof(ring->u.header.boot_id), "none");
+    ring->u.header.head = head;
+    ring->u.header.tail = tail;
+    return ring;
+}
+
+static struct ct_slot *slot_at(struct ring *ring, uint64_t position,
+                               enum ct_slot_kind kind, enum ct_slot_state state)
+{
+    struct ct_slot *slot = &ring->slots[position % NSLOTS];
+
+    memset(slot, 0, sizeof(*slot));
+    slot->state = position << 2 | state;
+    slot->kind = (uint16_t)kind;
+    slot->comm = 1;
+    slot->enter_ns = 1000 * (int64_t)position;
+    slot->leave_ns = slot->enter_ns + 300;
+    return slot;
+}
+
+static struct ct_slot *call_at(struct ring *ring, uint64_t position,
+                               enum ct_slot_state state, uint64_t ordinal)
+{
+    struct ct_slot *slot = slot_at(ring, position, CT_SLOT_OP, state);
+
+    slot->op = CT_OP_ALL_REDUCE;
+    slot->flags = CT_FLAG_EVENT | CT_FLAG_IN_PLACE;
+    slot->u.call.ordinal = ordinal;
+    slot->u.call.count = 1000;
+    slot->u.call.stream = 1;
+    slot->u.call.site = 1;
+    slot->u.call.type = CT_TYPE_FLOAT32;
+    slot->u.call.redop = -1;
+    slot->u.call.peer = -1;
+    slot->u.call.events = 3;
+    return slot;
+}
+
+static void ring_write(struct ring *ring, const char *path, size_t bytes)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(ring, 1, bytes, f), bytes);
+    fclose(f);
+    free(ring);
+}
+
+/* One op in the database, id 5 = position 4, stored while in its call. */
+static void write_db(const char *folder, int tail, const char *ring_path)
+{
+    sqlite3 *db = files_begin(folder, 0, 2, 0);
+
+    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+    files_op(db, 4, 1, 0, 3000, 100);
+    files_sql(db,
+              "INSERT INTO op VALUES (5, 1, 1, NULL, 4000, NULL, NULL, NULL,"
+              " %d)",
+              CT_FLAG_EVENT | CT_FLAG_IN_CALL);
+    files_sql(db, "UPDATE process SET end_ns = NULL");
+    files_sql(db, "INSERT INTO meta VALUES ('ring_tail', '%d')", tail);
+    if (ring_path)
+        files_sql(db, "INSERT INTO meta VALUES ('ring_path', '%s')", ring_path);
+    files_end(db);
+}
+
+static const char *ring_path(const char *folder)
+{
+    static char path[256];
+
+    snprintf(path, sizeof(path), "%s.ring", files_path(folder, 0));
+    return path;
+}
+
+static void test_recover(void **state)
+{
+    const char *folder = files_folder();
+    struct ring *ring = ring_new("uuid0", 13, 5);
+    const struct ct_process *p;
+    struct ct_trace *trace;
+    struct ct_slot *slot;
+
+    (void)state;
+    write_db(folder, 5, NULL);
+    slot = slot_at(ring, 5, CT_SLOT_LEAVE, CT_SLOT_LEFT);
+    slot->leave_ns = 4700;
+    slot->u.leave.position = 4;
+    call_at(ring, 6, CT_SLOT_LEFT, 2);
+    slot = slot_at(ring, 7, CT_SLOT_COMM, CT_SLOT_LEFT);
+    slot->comm = 2;
+    slot->u.comm.uid = 99;
+    slot->u.comm.parent = 1;
+    slot->u.comm.nranks = 4;
+    slot->u.comm.rank = 3;
+    slot->u.comm.origin = CT_COMM_SPLIT;
+    strcpy(slot->u.comm.name, "tp");
+    slot = call_at(ring, 8, CT_SLOT_LEFT, 0);
+    slot->comm = 2;
+    slot->result = 5;
+    /* Reserved by a thread that never came to fill it: shows position -16. */
+    call_at(ring, 9, CT_SLOT_LEFT, 7)->state = 0;
+    slot = call_at(ring, 10, CT_SLOT_OPEN, 3);
+    slot->grp = 6;
+    slot->flags = CT_FLAG_GROUPED | CT_FLAG_GROUP_TIME;
+    slot = slot_at(ring, 11, CT_SLOT_LAUNCH, CT_SLOT_OPEN);
+    slot->grp = 6;
+    slot->u.launch.stream = 1;
+    slot->u.launch.nops = 1;
+    call_at(ring, 12, CT_SLOT_TAKEN, 4);
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+
+    trace = files_open(folder);
+    p = &trace->processes[0];
+    assert_true(p->dead);
+    assert_false(p->ring_missing);
+    assert_int_equal(p->nops, 6);
+    assert_int_equal(p->recovered, 4);
+    assert_int_equal(p->ops[1].host_ns, 700);
+    assert_int_equal(p->ops[1].flags, CT_FLAG_RUNNING);
+    assert_int_equal(p->ops[2].ordinal, 2);
+    assert_int_equal(p->ops[2].enter_ns, 6000);
+    assert_int_equal(p->ops[2].host_ns, 300);
+    assert_int_equal(p->ops[2].gpu_ns, CT_NO_TIME);
+    assert_int_equal(p->ops[2].flags,
+                     CT_FLAG_IN_PLACE | CT_FLAG_RECOVERED | CT_FLAG_RUNNING);
+    assert_int_equal(p->classes[p->ops[2].cls].bytes, 4000);
+    assert_int_equal(p->ncomms, 2);
+    assert_int_equal(p->comms[1].uid, 99);
+    assert_int_equal(p->comms[1].parent, 0);
+    assert_string_equal(p->comms[1].origin, "split");
+    assert_string_equal(p->comms[1].name, "tp");
+    assert_int_equal(p->classes[p->ops[3].cls].comm, 1);
+    assert_int_equal(p->ops[3].flags >> CT_FLAG_RESULT_SHIFT, 5);
+    assert_int_equal(p->ops[4].host_ns, CT_NO_TIME);
+    assert_true(p->ops[4].flags & CT_FLAG_IN_CALL);
+    assert_int_equal(p->ops[4].launch, 0);
+    assert_int_equal(p->launches[0].first_op, 4);
+    assert_true(p->ops[5].flags & CT_FLAG_IN_CALL);
+    assert_int_equal(trace->jobs[0].in_flight, 4);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void expect_nops(const char *folder, int nops, bool missing)
+{
+    struct ct_trace *trace = files_open(folder);
+
+    assert_int_equal(trace->processes[0].nops, nops);
+    assert_int_equal(trace->processes[0].ring_missing, missing);
+    ct_trace_free(trace);
+}
+
+/* What cannot be this process's ring is not read. */
+static void test_other_rings(void **state)
+{
+    const char *folder = files_folder();
+    struct ring *ring;
+
+    (void)state;
+    write_db(folder, 5, "/nowhere/ring");
+    expect_nops(folder, 2, true);
+    ring = ring_new("another", 7, 5);
+    call_at(ring, 6, CT_SLOT_LEFT, 2);
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+    expect_nops(folder, 2, true);
+    ring = ring_new("uuid0", 7, 5);
+    call_at(ring, 6, CT_SLOT_LEFT, 2);
+    ring_write(ring, ring_path(folder), sizeof(*ring) - 1);
+    expect_nops(folder, 2, true);
+    ring = ring_new("uuid0", 7, 5);
+    ring->u.header.version = 77;
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+    expect_nops(folder, 2, true);
+    ring = ring_new("uuid0", 7, 5);
+    ring->u.header.nslots = 1u << 31;
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+    expect_nops(folder, 2, true);
+    /* The right one. */
+    ring = ring_new("uuid0", 7, 5);
+    call_at(ring, 6, CT_SLOT_LEFT, 2);
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+    expect_nops(folder, 3, false);
+    files_remove(folder);
+}
+
+/* Slots full of nonsense, with all states: no crash, no op of nonsense. */
+static void test_hostile_slots(void **state)
+{
+    const char *folder = files_folder();
+    uint64_t random = 88172645463325252u;
+    int round;
+
+    (void)state;
+    write_db(folder, 5, NULL);
+    for (round = 0; round < 300; round++) {
+        struct ring *ring = ring_new("uuid0", 5 + NSLOTS, 5);
+        unsigned char *bytes = (unsigned char *)ring->slots;
+        char error[512];
+        uint64_t p;
+        size_t i;
+
+        for (i = 0; i < sizeof(ring->slots); i++) {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            bytes[i] = random % 3 ? (unsigned char)(random >> 32) : 0;
+        }
+        for (p = 5; p < 5 + NSLOTS; p++) {
+            struct ct_slot *slot = &ring->slots[p % NSLOTS];
+
+            slot->state = p << 2 | (bytes[p] & 3);
+            slot->kind = bytes[p * 3] % 6;
+            slot->comm = bytes[p * 5] % 3;
+        }
+        ring_write(ring, ring_path(folder), sizeof(*ring));
+        ct_trace_free(files_try(folder, error, sizeof(error)));
+    }
+    files_remove(folder);
+}
+
+/* meta.ring_path comes first; a ring may have wrapped past what is known. */
+static void test_far_ahead(void **state)
+{
+    const char *folder = files_folder();
+    char path[256];
+    struct ring *ring = ring_new("uuid0", 1000, 990);
+    uint64_t p;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/elsewhere", folder);
+    write_db(folder, 5, path);
+    for (p = 1000 - NSLOTS; p < 1000; p++)
+        call_at(ring, p, CT_SLOT_LEFT, p);
+    ring_write(ring, path, sizeof(*ring));
+    expect_nops(folder, 2 + NSLOTS, false);
+    files_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recover),
+        cmocka_unit_test(test_other_rings),
+        cmocka_unit_test(test_hostile_slots),
+        cmocka_unit_test(test_far_ahead),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
