@@ -123,3 +123,14 @@ void layout_init(struct layout *layout, const struct options *options)
         if (options->degree[axis_of[kind]] > 1)
             make_comms(layout, (enum comm_kind)kind);
 }
+
+void layout_release(struct layout *layout)
+{
+    int i;
+
+    for (i = 0; i < layout->ncomms; i++)
+        free(layout->comms[i].ranks);
+    free(layout->comms);
+    free(layout->comm_of);
+    free(layout->place_in);
+}

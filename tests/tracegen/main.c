@@ -296,7 +296,7 @@ int main(int argc, char **argv)
                         .seed = 1};
     struct simulation s;
     struct layout layout;
-    int key, index = 0;
+    int key, index = 0, failed;
 
     while ((key = getopt_long(argc, argv, "", names, &index)) != -1)
         set(&o, key, names[index].name, optarg);
@@ -304,5 +304,8 @@ int main(int argc, char **argv)
     layout_init(&layout, &o);
     simulation_init(&s, &layout);
     simulate(&s, &o);
-    return write_all(&s) ? 1 : 0;
+    failed = write_all(&s);
+    simulation_release(&s);
+    layout_release(&layout);
+    return failed ? 1 : 0;
 }

@@ -61,30 +61,45 @@ static double jittered(const struct options *o, uint64_t a, uint64_t b)
     return exp(o->jitter * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
 }
 
+/* Edges of a source: up and down, in the world and in its pipeline. */
+#define EDGES 4
+
 void simulation_init(struct simulation *s, const struct layout *layout)
 {
-    unsigned long pairs = 0;
-    int c, r;
+    unsigned long n = (unsigned long)layout->nranks;
+    int r;
 
     *s = (struct simulation){.layout = layout};
-    s->ranks = zeros((unsigned long)layout->nranks, sizeof(*s->ranks));
+    s->ranks = zeros(n, sizeof(*s->ranks));
+    s->edges = zeros(n * EDGES, sizeof(*s->edges));
     s->meetings = zeros((unsigned long)layout->ncomms, sizeof(*s->meetings));
-    for (c = 0; c < layout->ncomms; c++)
-        pairs += layout->comms[c].kind == COMM_PP ||
-                         layout->comms[c].kind == COMM_WORLD
-                     ? 1
-                     : 0;
-    s->edges =
-        zeros(pairs ? (unsigned long)layout->nranks * 8 : 1, sizeof(*s->edges));
     for (r = 0; r < layout->nranks; r++)
-        s->ranks[r].ordinals = zeros(64, sizeof(uint32_t));
+        s->ranks[r].ordinals = zeros(MAX_CLASSES, sizeof(uint32_t));
 }
 
-/* Neighbours only: an edge belongs to its source, by kind and direction. */
+void simulation_release(struct simulation *s)
+{
+    int i;
+
+    for (i = 0; i < s->layout->nranks * EDGES; i++) {
+        free(s->edges[i].sends);
+        free(s->edges[i].recvs);
+    }
+    for (i = 0; i < s->layout->nranks; i++) {
+        free(s->ranks[i].program.code);
+        free(s->ranks[i].records);
+        free(s->ranks[i].ordinals);
+        free(s->ranks[i].steps);
+    }
+    free(s->ranks);
+    free(s->edges);
+    free(s->meetings);
+}
+
 static struct edge *edge_of(struct simulation *s, enum comm_kind kind,
                             int source, bool up)
 {
-    return &s->edges[source * 8 + (kind == COMM_PP) * 2 + up];
+    return &s->edges[source * EDGES + (kind == COMM_PP) * 2 + up];
 }
 
 static int rank_in_job(const struct simulation *s, int rank,
@@ -117,7 +132,7 @@ static int class_of(struct rank *rank, const struct op_class *class)
     for (i = 0; i < rank->nclasses; i++)
         if (same_class(&rank->classes[i], class))
             return i;
-    if (i == 64)
+    if (i == MAX_CLASSES)
         abort();
     rank->classes[i] = *class;
     return rank->nclasses++;
@@ -153,37 +168,52 @@ static struct record *add_record(struct rank *rank, enum ct_op op,
     return record;
 }
 
+/* The last to come sets when all end. */
+static void meet(struct simulation *s, const struct comm *c, struct meeting *m,
+                 const struct instruction *in)
+{
+    const struct options *o = s->layout->options;
+    double ns = transfer_ns(o, c->crosses, in->op, c->nranks,
+                            op_bytes(in->op, in->type, in->count, c->nranks));
+
+    m->end_ns = m->last_ns + (int64_t)(ns * jittered(o, c->uid, m->n++));
+    m->left = c->nranks;
+}
+
+static bool arrive(struct simulation *s, const struct comm *c,
+                   struct meeting *m, struct rank *rank,
+                   const struct instruction *in)
+{
+    if (m->left) /* others still leave the one before */
+        return false;
+    rank->posted = true;
+    rank->posted_ns = rank->now_ns;
+    if (rank->now_ns > m->last_ns)
+        m->last_ns = rank->now_ns;
+    if (++m->arrived < c->nranks)
+        return false;
+    meet(s, c, m, in);
+    return true;
+}
+
 static bool step_collective(struct simulation *s, int r,
                             const struct instruction *in)
 {
     struct rank *rank = &s->ranks[r];
     int comm = s->layout->comm_of[r][in->comm];
-    const struct comm *c = &s->layout->comms[comm];
     struct meeting *m = &s->meetings[comm];
-    double ns;
 
-    if (!rank->posted) {
-        if (m->left) /* others still leave the one before */
-            return false;
-        rank->posted = true;
-        rank->posted_ns = rank->now_ns;
-        if (rank->now_ns > m->last_ns)
-            m->last_ns = rank->now_ns;
-        if (++m->arrived < c->nranks)
-            return false;
-        ns = transfer_ns(s->layout->options, c->crosses, in->op, c->nranks,
-                         op_bytes(in->op, in->type, in->count, c->nranks));
-        ns *= jittered(s->layout->options, c->uid, m->n++);
-        m->end_ns = m->last_ns + (int64_t)ns;
-        m->left = c->nranks;
-    }
+    if (!rank->posted && !arrive(s, &s->layout->comms[comm], m, rank, in))
+        return false;
     if (!m->left)
         return false;
     add_record(rank, in->op, in, in->op == CT_OP_BROADCAST ? 0 : -1,
                rank->posted_ns, m->end_ns);
     rank->now_ns = m->end_ns;
-    if (!--m->left)
-        m->arrived = 0, m->last_ns = 0;
+    if (!--m->left) {
+        m->arrived = 0;
+        m->last_ns = 0;
+    }
     return true;
 }
 
@@ -251,54 +281,81 @@ static int64_t recv_end(const struct side *side)
     return sent > copied ? sent : copied;
 }
 
+/* Both directions of an exchange begin together and end with the later. */
+struct transfer {
+    bool sends, receives;
+    struct side out, back;
+};
+
+static struct transfer transfer_of(struct simulation *s, int r,
+                                   const struct instruction *in)
+{
+    struct transfer t = {.sends = in->call != RECV,
+                         .receives = in->call != SEND};
+
+    if (t.sends)
+        t.out = side_of(s, r, in->to, true, in);
+    if (t.receives)
+        t.back = side_of(s, r, in->from, false, in);
+    return t;
+}
+
+static void post_transfer(struct rank *rank, const struct transfer *t)
+{
+    struct edge *out = t->out.edge, *back = t->back.edge;
+
+    rank->posted = true;
+    rank->posted_ns = rank->now_ns;
+    if (t->sends)
+        post(&out->sends, &out->nsends, &out->send_capacity, rank->now_ns);
+    if (t->receives)
+        post(&back->recvs, &back->nrecvs, &back->recv_capacity, rank->now_ns);
+}
+
+static int64_t transfer_end(const struct transfer *t)
+{
+    int64_t sent = t->sends ? send_end(&t->out) : 0;
+    int64_t received = t->receives ? recv_end(&t->back) : 0;
+
+    if (sent < 0 || received < 0)
+        return -1;
+    return sent > received ? sent : received;
+}
+
+static void record_transfer(struct rank *rank, const struct transfer *t,
+                            const struct instruction *in, int group,
+                            int64_t end)
+{
+    struct record *record = NULL;
+
+    if (t->sends) {
+        t->out.edge->sent++;
+        record = add_record(rank, CT_OP_SEND, in, in->to, rank->posted_ns, end);
+        record->group = group;
+    }
+    if (t->receives) {
+        t->back.edge->received++;
+        record =
+            add_record(rank, CT_OP_RECV, in, in->from, rank->posted_ns, end);
+        record->group = group;
+    }
+    record->last_of_group = group != 0;
+}
+
 static bool step_transfer(struct simulation *s, int r,
                           const struct instruction *in)
 {
     struct rank *rank = &s->ranks[r];
-    bool sends = in->call != RECV, receives = in->call != SEND;
-    bool lone = in->call != EXCHANGE;
-    struct side out = {0}, back = {0};
-    int64_t sent = 0, received = 0, end;
-    struct record *record;
+    struct transfer transfer = transfer_of(s, r, in);
+    bool grouped = in->call == EXCHANGE || s->layout->options->lone_groups;
+    int64_t end;
 
-    if (sends)
-        out = side_of(s, r, in->to, true, in);
-    if (receives)
-        back = side_of(s, r, in->from, false, in);
-    if (!rank->posted) {
-        rank->posted = true;
-        rank->posted_ns = rank->now_ns;
-        if (sends)
-            post(&out.edge->sends, &out.edge->nsends, &out.edge->send_capacity,
-                 rank->now_ns);
-        if (receives)
-            post(&back.edge->recvs, &back.edge->nrecvs,
-                 &back.edge->recv_capacity, rank->now_ns);
-    }
-    if (sends)
-        sent = send_end(&out);
-    if (receives)
-        received = recv_end(&back);
-    if (sent < 0 || received < 0)
+    if (!rank->posted)
+        post_transfer(rank, &transfer);
+    end = transfer_end(&transfer);
+    if (end < 0)
         return false;
-    end = sent > received ? sent : received;
-    if (!lone || s->layout->options->lone_groups)
-        rank->groups++;
-    if (sends) {
-        out.edge->sent++;
-        record = add_record(rank, CT_OP_SEND, in, in->to, rank->posted_ns, end);
-        record->group =
-            lone && !s->layout->options->lone_groups ? 0 : rank->groups;
-        record->last_of_group = record->group && lone;
-    }
-    if (receives) {
-        back.edge->received++;
-        record =
-            add_record(rank, CT_OP_RECV, in, in->from, rank->posted_ns, end);
-        record->group =
-            lone && !s->layout->options->lone_groups ? 0 : rank->groups;
-        record->last_of_group = record->group != 0;
-    }
+    record_transfer(rank, &transfer, in, grouped ? ++rank->groups : 0, end);
     rank->now_ns = end;
     return true;
 }

@@ -54,6 +54,7 @@ struct layout {
 };
 
 void layout_init(struct layout *layout, const struct options *options);
+void layout_release(struct layout *layout);
 int layout_host(const struct layout *layout, int rank);
 int layout_coordinate(const struct layout *layout, int rank, enum axis axis);
 
@@ -102,6 +103,8 @@ struct step_mark {
     int first, last; /* records */
 };
 
+#define MAX_CLASSES 64 /* of a rank */
+
 struct rank {
     struct program program;
     int pc;
@@ -109,7 +112,7 @@ struct rank {
     int64_t now_ns, posted_ns;
     int nrecords, record_capacity, nclasses, groups;
     struct record *records;
-    struct op_class classes[64];
+    struct op_class classes[MAX_CLASSES];
     uint32_t *ordinals; /* per class, kept per lane */
     int nsteps, step_capacity;
     struct step_mark *steps;
@@ -124,6 +127,7 @@ struct simulation {
 };
 
 void simulation_init(struct simulation *s, const struct layout *layout);
+void simulation_release(struct simulation *s);
 /* Runs every rank's program to its end and empties it. */
 void simulation_run(struct simulation *s);
 
