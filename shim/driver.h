@@ -6,6 +6,8 @@
 #include <stddef.h>
 
 enum { DRIVER_OK = 0, DRIVER_NOT_READY = 600 };
+/* What a call gets that a stream capture does not allow. */
+enum { DRIVER_CAPTURE_ERRORS = 900, DRIVER_CAPTURE_ERRORS_END = 909 };
 enum { DRIVER_STREAM_NON_BLOCKING = 1 };
 enum { DRIVER_CAPTURE_RELAXED = 2 };
 

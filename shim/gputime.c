@@ -191,10 +191,17 @@ static bool usable(struct gpu *gpu)
            !atomic_load_explicit(&state.ended, memory_order_relaxed);
 }
 
-/* The default streams (0, 1, 2) are those of the current context. */
+static bool is_capture_error(int error)
+{
+    return error >= DRIVER_CAPTURE_ERRORS && error <= DRIVER_CAPTURE_ERRORS_END;
+}
+
+/* The default streams are those of the current context. */
+enum { LAST_DEFAULT_STREAM = 2 };
+
 static int record(struct gpu *gpu, void *event, uint64_t stream)
 {
-    if (stream > 2)
+    if (stream > LAST_DEFAULT_STREAM)
         return driver.event_record(event, (void *)(uintptr_t)stream);
     void *ctx = gpu->ctx;
     int error = driver.ctx_push(ctx);
@@ -234,7 +241,8 @@ int32_t gpu_start(struct gpu *gpu, uint64_t stream)
     int error = record(gpu, gpu->pairs[number].start, stream);
     int32_t pair = gpu->index << PAIR_BITS | (int32_t)number;
     if (error) {
-        give_up(gpu, "cuEventRecord", error);
+        if (!is_capture_error(error))
+            give_up(gpu, "cuEventRecord", error);
         gpu_drop(pair);
         pair = -1;
     }
@@ -248,9 +256,23 @@ void gpu_stop(int32_t pair, uint64_t stream)
         return;
     int saved = errno;
     int error = record(gpu_of(pair), pair_of(pair)->stop, stream);
-    if (error)
+    if (error && !is_capture_error(error))
         give_up(gpu_of(pair), "cuEventRecord", error);
     errno = saved;
+}
+
+static int capture_status(struct gpu *gpu, uint64_t stream, int *status)
+{
+    void *handle = (void *)(uintptr_t)stream;
+    if (stream > LAST_DEFAULT_STREAM)
+        return driver.stream_is_capturing(handle, status);
+    void *ctx = gpu->ctx;
+    int error = driver.ctx_push(ctx);
+    if (error)
+        return error;
+    error = driver.stream_is_capturing(handle, status);
+    driver.ctx_pop(&ctx);
+    return error;
 }
 
 bool gpu_is_capturing(struct gpu *gpu, uint64_t stream)
@@ -260,9 +282,9 @@ bool gpu_is_capturing(struct gpu *gpu, uint64_t stream)
     int saved = errno;
     int status = 0;
     /* Asking the legacy stream beside a capture is an error that says so. */
-    int error = driver.stream_is_capturing((void *)(uintptr_t)stream, &status);
+    int error = capture_status(gpu, stream, &status);
     errno = saved;
-    return error || status;
+    return status || is_capture_error(error);
 }
 
 static enum gpu_read read_pair(struct gpu *gpu, struct pair *pair,
@@ -286,6 +308,8 @@ enum gpu_read gpu_read(int32_t pair, int64_t *start_ns, int64_t *gpu_ns)
 {
     struct gpu *gpu = gpu_of(pair);
     enum gpu_read result = GPU_FAILED;
+    if (atomic_load_explicit(&state.ended, memory_order_relaxed))
+        return GPU_PENDING; /* and for ever */
     if (usable(gpu) && driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
         result = read_pair(gpu, pair_of(pair), start_ns, gpu_ns);
     if (result != GPU_PENDING)

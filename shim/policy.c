@@ -22,7 +22,7 @@ bool policy_adapt(struct timing timing, uint64_t calls, int64_t elapsed_ns)
     while (shift < SHIFT_MAX && rate / (1 << shift) > POLICY_TIMED_PER_S)
         shift++;
     /* Down only with a margin, or it would flip at the bound. */
-    while (shift > 0 && rate / (1 << (shift - 1)) < POLICY_TIMED_PER_S / 4)
+    while (shift > 0 && 4 * rate / (1 << (shift - 1)) < POLICY_TIMED_PER_S)
         shift--;
     atomic_store_explicit(&policy_shift, shift, memory_order_relaxed);
     return shift != before;

@@ -31,17 +31,17 @@ static bool read_header(int fd, struct ct_ring_header *header)
  * their files. */
 static bool is_orphan(int fd, const struct ct_ring_header *header)
 {
-    /* Ours, but not the one in use: of a program that exec()ed into this. */
-    if (header->pid == (uint32_t)getpid())
-        return true;
 
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char boot_id[40];
     if (fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
         return false;
     process_boot_id(boot_id, sizeof(boot_id));
-    return strcmp(boot_id, header->boot_id) != 0 ||
-           process_start_ticks(header->pid) != header->start_ticks;
+    if (strcmp(boot_id, header->boot_id) != 0 ||
+        process_start_ticks(header->pid) != header->start_ticks)
+        return true;
+    /* Ours, but not the one in use: of a program that exec()ed into this. */
+    return header->pid == (uint32_t)getpid();
 }
 
 static bool copy(int from, int to)

@@ -88,7 +88,7 @@ static int prepare_put(struct store *store, enum row_table table, int has_key)
         sqlite3_str_appendf(sql, "REPLACE INTO \"%w\" VALUES(?",
                             table_names[table]);
     } else {
-        sqlite3_stmt *ask;
+        sqlite3_stmt *ask = NULL;
         sqlite3_str_appendf(sql, "REPLACE INTO \"%w\"(", table_names[table]);
         if (prepare(store->db,
                     sqlite3_mprintf("SELECT * FROM \"%w\"", table_names[table]),

@@ -244,13 +244,14 @@ int trace_flush(struct trace *trace, bool force)
         trace->told_library = true;
     }
     count_losses(trace);
+    /* While nothing can be written, the same batch is tried again. */
     if (!trace->failing) {
         gather(trace, force);
         adapt_policy(trace);
+        losses_tell(&trace->losses, &trace->gather.batch);
+        if (now(trace) - trace->tied_ns >= TIE_EVERY_NS)
+            tie_real_time(trace);
     }
-    losses_tell(&trace->losses, &trace->gather.batch);
-    if (now(trace) - trace->tied_ns >= TIE_EVERY_NS)
-        tie_real_time(trace);
     if (trace->gather.batch.n == 0)
         return 0;
     int failed = write_batch(trace);

@@ -139,7 +139,7 @@ struct pace {
 };
 
 /* One look at the ring. Finished calls are stored in portions, calls in
- * progress only when it is time, or when the ring fills up. */
+ * progress only when it is time, or when room for more gets scarce. */
 static void look(struct trace *trace, struct pace *pace)
 {
     uint64_t n = waiting_slots(trace), nslots = trace->ring->mask + 1;
@@ -147,12 +147,12 @@ static void look(struct trace *trace, struct pace *pace)
     if (trace->failing && at < pace->retry_ns)
         return;
     bool due = at - pace->flushed_ns >= pace->flush_ns;
-    if (!due && n < pace->early && n < nslots / 2 && !gpu_scarce())
+    bool scarce = n >= nslots / 2 || gpu_scarce();
+    if (!due && !scarce && n < pace->early)
         return;
-    bool force = due || n >= nslots / 2;
     if (due)
         pace->flushed_ns = at;
-    if (trace_flush(trace, force) != 0)
+    if (trace_flush(trace, due || scarce) != 0)
         pace->retry_ns = clock_ns() + RETRY_MS * NS_PER_MS;
     /* Soon again where much comes in, rarely where nothing does. */
     pace->sleep_ms =

@@ -6,8 +6,8 @@ command -v valgrind >/dev/null || { echo "no valgrind here"; exit 77; }
 here=$(dirname "$0")
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
-export FABRIC=$here/../fabric/machines/one_host.fabric
-export COMMTRACE_DIR=$scratch/trace
+export FABRIC="$here/../fabric/machines/one_host.fabric"
+export COMMTRACE_DIR="$scratch/trace"
 # shellcheck disable=SC2016
 "$BUILD/samples/launch" -n 2 -- sh -c '
     check=

@@ -16,7 +16,7 @@ both() {
     COMMTRACE_DIR=$scratch/trace COMMTRACE_FLUSH_MS=nonsense \
         LD_PRELOAD=$library "$@" >"$scratch/traced" 2>&1
     echo "status $?" >>"$scratch/traced"
-    left=$(ls "$scratch/work" "$scratch/trace" | grep -v ':$')
+    left=$(find "$scratch/work" "$scratch/trace" -mindepth 1)
     if ! cmp -s "$scratch/bare" "$scratch/traced"; then
         echo "FAILED: output of: $*"
         diff "$scratch/bare" "$scratch/traced"
