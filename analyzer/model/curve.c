@@ -83,12 +83,12 @@ int ct_curve_order(const struct ct_job *job, int **order_p)
     return n;
 }
 
-/* Appends the samples of usage to us, every stride-th of them. */
-static int64_t pool(const struct ct_usage *usage, int64_t stride, double *us,
-                    int64_t n)
+/* Appends every stride-th of samples to us. */
+static int64_t pool(const struct ct_samples *samples, int64_t stride,
+                    double *us, int64_t n)
 {
-    for (int64_t i = 0; i < usage->nsamples; i += stride)
-        us[n++] = (double)usage->samples[i] / 1e3;
+    for (int64_t i = 0; i < samples->n; i += stride)
+        us[n++] = (double)samples->ns[i] / 1e3;
     return n;
 }
 
@@ -103,19 +103,34 @@ static int same_size(const struct ct_job *job, const int *order, int n)
     return k;
 }
 
+/* Whether a point rests on exchanges: they need no clock, so where there are
+ * any, send/recv that were placed by clocks are left out. */
+static bool has_exchanges(const struct ct_sample_set *set, const int *order,
+                          int k)
+{
+    for (int i = 0; i < k; i++)
+        if (set->of_usage[order[i]].exchanges)
+            return true;
+    return false;
+}
+
 /* One point from k usages; false without memory. */
-static bool make_point(const struct ct_job *job, const int *order, int k,
+static bool make_point(const struct ct_job *job,
+                       const struct ct_sample_set *set, const int *order, int k,
                        struct ct_point *point)
 {
+    const bool exchanges = has_exchanges(set, order, k);
     int64_t total = 0, kept = 0;
     double weighted = 0;
     double *us;
 
     for (int i = 0; i < k; i++) {
-        const struct ct_usage *usage = &job->usages[order[i]];
+        const struct ct_samples *samples = &set->of_usage[order[i]];
 
-        total += usage->nsamples;
-        weighted += (double)usage->bytes * (double)usage->nsamples;
+        if (samples->exchanges != exchanges)
+            continue;
+        total += samples->n;
+        weighted += (double)job->usages[order[i]].bytes * (double)samples->n;
     }
     *point = (struct ct_point){0, NAN, NAN, total};
     if (total == 0)
@@ -124,15 +139,19 @@ static bool make_point(const struct ct_job *job, const int *order, int k,
     if (!us)
         return false;
     for (int i = 0; i < k; i++)
-        kept = pool(&job->usages[order[i]], total / MOST_SAMPLES + 1, us, kept);
+        if (set->of_usage[order[i]].exchanges == exchanges)
+            kept = pool(&set->of_usage[order[i]], total / MOST_SAMPLES + 1, us,
+                        kept);
     point->bytes = weighted / (double)total;
     point->us = ct_location(us, kept, &point->spread);
     free(us);
     return true;
 }
 
-struct ct_point *ct_curve_points(const struct ct_job *job, const int *order,
-                                 int n, int *npoints_p, int64_t *samples_p)
+struct ct_point *ct_curve_points(const struct ct_job *job,
+                                 const struct ct_sample_set *set,
+                                 const int *order, int n, int *npoints_p,
+                                 int64_t *samples_p)
 {
     struct ct_point *points = malloc((size_t)n * sizeof *points);
     int npoints = 0, k;
@@ -144,7 +163,7 @@ struct ct_point *ct_curve_points(const struct ct_job *job, const int *order,
         struct ct_point point;
 
         k = same_size(job, order + i, n - i);
-        if (!make_point(job, order + i, k, &point)) {
+        if (!make_point(job, set, order + i, k, &point)) {
             free(points);
             return NULL;
         }

@@ -5,6 +5,7 @@
 #define COMMTRACE_CURVE_H
 
 #include "model/model.h"
+#include "model/samples.h"
 
 /* The key under which a usage is pooled. */
 struct ct_curve_key {
@@ -24,7 +25,9 @@ int ct_curve_order(const struct ct_job *job, int **order_p);
 /* The points of usages order[0..n), all of one key. The caller frees the
  * result; *npoints_p gets their number (0: none was measured). NULL without
  * memory. *samples_p gets the number of transfers. */
-struct ct_point *ct_curve_points(const struct ct_job *job, const int *order,
-                                 int n, int *npoints_p, int64_t *samples_p);
+struct ct_point *ct_curve_points(const struct ct_job *job,
+                                 const struct ct_sample_set *set,
+                                 const int *order, int n, int *npoints_p,
+                                 int64_t *samples_p);
 
 #endif

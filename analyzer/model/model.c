@@ -31,30 +31,45 @@ static int same_bytes(const struct ct_job *job, const int *order, int n)
     return k;
 }
 
+/* Median of exchanges, which are sorted, else of the usage. */
+static double median_us(const struct ct_usage *usage,
+                        const struct ct_samples *samples)
+{
+    if (samples->exchanges)
+        return (double)samples->ns[samples->n / 2] / 1e3;
+    return usage->median_ns == CT_NO_TIME ? NAN
+                                          : (double)usage->median_ns / 1e3;
+}
+
 /* Median time of usages of one key and size: from transfers that were timed
  * alone where there are any, else from whatever was timed. */
-static double observed_us(const struct ct_job *job, const int *order, int n)
+static double observed_us(const struct ct_job *job,
+                          const struct ct_sample_set *set, const int *order,
+                          int n)
 {
     double alone = 0, any = 0;
     int64_t nalone = 0, nany = 0;
 
     for (int i = 0; i < n; i++) {
         const struct ct_usage *usage = &job->usages[order[i]];
+        const struct ct_samples *samples = &set->of_usage[order[i]];
+        const double us = median_us(usage, samples);
 
-        if (usage->median_ns == CT_NO_TIME)
+        if (isnan(us))
             continue;
-        alone += (double)usage->median_ns * (double)usage->nsamples;
-        nalone += usage->nsamples;
-        any += (double)usage->median_ns * (double)usage->calls;
+        alone += us * (double)samples->n;
+        nalone += samples->n;
+        any += us * (double)usage->calls;
         nany += usage->calls;
     }
     if (nalone > 0)
-        return alone / (double)nalone / 1e3;
-    return nany > 0 ? any / (double)nany / 1e3 : NAN;
+        return alone / (double)nalone;
+    return nany > 0 ? any / (double)nany : NAN;
 }
 
-static void predict(const struct ct_job *job, const struct ct_fit *fit,
-                    const int *order, int n, struct ct_prediction *row)
+static void predict(const struct ct_job *job, const struct ct_sample_set *set,
+                    const struct ct_fit *fit, const int *order, int n,
+                    struct ct_prediction *row)
 {
     const struct ct_usage *usage = &job->usages[order[0]];
 
@@ -64,7 +79,7 @@ static void predict(const struct ct_job *job, const struct ct_fit *fit,
                                   .bytes = usage->bytes};
     for (int i = 0; i < n; i++)
         row->calls += job->usages[order[i]].calls;
-    row->observed_us = observed_us(job, order, n);
+    row->observed_us = observed_us(job, set, order, n);
     row->fit_us = ct_fit_us(fit, (double)row->bytes, NULL);
     row->prior_us =
         ct_model_prior_us(fit->link, fit->base, fit->nranks, row->bytes);
@@ -73,7 +88,7 @@ static void predict(const struct ct_job *job, const struct ct_fit *fit,
 }
 
 static bool add_key(struct ct_model *model, const struct ct_job *job,
-                    const int *order, int n)
+                    const struct ct_sample_set *set, const int *order, int n)
 {
     const struct ct_curve_key key = ct_curve_key(job, &job->usages[order[0]]);
     struct ct_fit *fit = &model->fits[model->nfits];
@@ -81,7 +96,8 @@ static bool add_key(struct ct_model *model, const struct ct_job *job,
 
     *fit = (struct ct_fit){
         .link = key.link, .base = key.base, .nranks = key.nranks};
-    fit->points = ct_curve_points(job, order, n, &fit->npoints, &fit->samples);
+    fit->points =
+        ct_curve_points(job, set, order, n, &fit->npoints, &fit->samples);
     if (!fit->points)
         return false;
     model->nfits++;
@@ -89,7 +105,7 @@ static bool add_key(struct ct_model *model, const struct ct_job *job,
     fit->why = fit->words;
     for (int i = 0; i < n; i += k) {
         k = same_bytes(job, order + i, n - i);
-        predict(job, fit, order + i, k,
+        predict(job, set, fit, order + i, k,
                 &model->predictions[model->npredictions++]);
     }
     return true;
@@ -99,14 +115,14 @@ struct ct_model *ct_model_build(const struct ct_trace *trace,
                                 const struct ct_job *job)
 {
     struct ct_model *model = calloc(1, sizeof *model);
+    struct ct_sample_set set = {0};
     int *order = NULL;
     int n, k;
 
-    (void)trace;
     if (!model)
         return NULL;
     n = ct_curve_order(job, &order);
-    if (n < 0)
+    if (n < 0 || ct_samples_gather(trace, job, &set) != 0)
         goto err;
     model->fits = calloc((size_t)n + 1, sizeof *model->fits);
     model->predictions = calloc((size_t)n + 1, sizeof *model->predictions);
@@ -114,12 +130,14 @@ struct ct_model *ct_model_build(const struct ct_trace *trace,
         goto err;
     for (int i = 0; i < n; i += k) {
         k = same_key(job, order + i, n - i);
-        if (!add_key(model, job, order + i, k))
+        if (!add_key(model, job, &set, order + i, k))
             goto err;
     }
+    ct_samples_release(&set);
     free(order);
     return model;
 err:
+    ct_samples_release(&set);
     free(order);
     ct_model_free(model);
     return NULL;
