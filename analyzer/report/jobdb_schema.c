@@ -18,11 +18,11 @@
 
 #define COUNT(array_) (int)(sizeof(array_) / sizeof(array_)[0])
 #define TABLE(table_, scope_, doc_) \
-    {#table_, JOBDB_##scope_, doc_, table_##_cols, COUNT(table_##_cols)},
+    {#table_, doc_, table_##_cols, JOBDB_##scope_, COUNT(table_##_cols)},
 const struct jobdb_table jobdb_tables[JOBDB_TABLES] = {
 #include "commtrace/schema.def"
 #define TABLE(table_, scope_, doc_) \
-    {#table_, JOBDB_##scope_, doc_, table_##_cols, COUNT(table_##_cols)},
+    {#table_, doc_, table_##_cols, JOBDB_##scope_, COUNT(table_##_cols)},
 #include "report/jobdb_extra.def"
 };
 

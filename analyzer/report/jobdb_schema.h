@@ -16,10 +16,9 @@ struct jobdb_column {
 };
 
 struct jobdb_table {
-    const char *name;
-    enum jobdb_scope scope;
-    const char *doc;
+    const char *name, *doc;
     const struct jobdb_column *columns;
+    enum jobdb_scope scope;
     int ncolumns; /* without the leading `process` of RANK tables */
 };
 

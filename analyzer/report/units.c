@@ -25,8 +25,10 @@ const char *units_real(char buffer[UNITS_SIZE], double value, int digits)
 {
     int decimals = 0;
 
-    if (!isfinite(value))
-        return strcpy(buffer, "n/a");
+    if (!isfinite(value)) {
+        snprintf(buffer, UNITS_SIZE, "n/a");
+        return buffer;
+    }
     if (value != 0) {
         decimals = digits - 1 - (int)floor(log10(fabs(value)));
         decimals = decimals < 0 ? 0 : decimals > 4 ? 4 : decimals;
@@ -68,9 +70,7 @@ const char *units_ranks(char *buffer, size_t size, const int *ranks, int n)
         int length = run_length(ranks + i, n - i);
 
         /* Two numbers are clearer as such. */
-        if (length == 2 && n > 2)
-            length = 1;
-        else if (length == 2 && ranks[i + 1] != ranks[i] + 1)
+        if (length == 2 && (n > 2 || ranks[i + 1] != ranks[i] + 1))
             length = 1;
         put_run(run, sizeof run, ranks + i, length);
         if (used + strlen(run) + sizeof ",..." > size) {
