@@ -326,8 +326,8 @@ static void test_lookup(void)
 static void test_nvml(void)
 {
     unsigned int count = 0;
-    nvmlDevice_t a;
-    nvmlDevice_t b;
+    nvmlDevice_t a = NULL;
+    nvmlDevice_t b = NULL;
     nvmlGpuP2PStatus_t p2p;
     nvmlEnableState_t state;
     nvmlPciInfo_t pci;

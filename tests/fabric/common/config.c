@@ -397,7 +397,7 @@ static void set_defaults(struct fabric_config *config)
                 [FABRIC_INTER] = {.alpha_ns = 50000, .bytes_per_ns = 2},
             },
         .seed = 1,
-        .catch_up_ns = 20000000,
+        .catch_up_ns = 100000000,
         .nvlink = 1,
         .gpu = "Fabric GPU",
         .nccl_version = 22809,
