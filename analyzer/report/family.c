@@ -34,8 +34,10 @@ static int compare_keys(const struct view *view, int a, int b)
         return order;
     if (c->nranks != d->nranks)
         return c->nranks < d->nranks ? -1 : 1;
-    if (c->link != d->link)
-        return c->link < d->link ? -1 : 1;
+    if (u->link != v->link)
+        return u->link < v->link ? -1 : 1;
+    if ((c->nknown < c->nranks) != (d->nknown < d->nranks))
+        return c->nknown < c->nranks ? 1 : -1;
     if (c->nnodes != d->nnodes)
         return c->nnodes < d->nnodes ? -1 : 1;
     return (c->ndomains > d->ndomains) - (c->ndomains < d->ndomains);
@@ -82,12 +84,16 @@ static void start_family(struct family *f, const struct view *view, int usage)
     f->confidence = f->given ? f->given->confidence : NAN;
     f->base = u->base;
     f->op = view_op_name(u->base);
-    f->link_id = comm->link;
-    f->link = view_link_names[comm->link];
-    f->network = view_link_is_network[comm->link];
+    f->link_id = u->link;
+    f->link = view_link_names[u->link];
+    f->network = view_link_is_network[u->link];
     f->nranks = comm->nranks;
     f->nodes = comm->nnodes;
     f->domains = comm->ndomains;
+    f->missing = comm->nknown < comm->nranks;
+    snprintf(f->nodes_text, sizeof f->nodes_text, "%d%s", f->nodes,
+             f->missing ? "+" : "");
+    snprintf(f->where, sizeof f->where, "%s%s", f->link, f->missing ? "?" : "");
     f->top_us = NAN;
     if (f->given)
         join_reasons(f, f->given);
@@ -106,12 +112,29 @@ struct volume { /* while a family is summed up */
 static void note_top(struct family *f, const struct ct_usage *u)
 {
     if (u->median_ns == CT_NO_TIME || u->median_ns <= 0 ||
-        (!u->nsamples && !u->grouped) ||
-        (u->bytes <= f->top_bytes && !isnan(f->top_us)))
+        (!u->nsamples && !u->grouped) || u->bytes < f->top_bytes)
         return;
+    if (u->bytes > f->top_bytes || isnan(f->top_us)) {
+        f->top_us = (double)u->median_ns / 1e3;
+        f->top_shared = true;
+    }
     f->top_bytes = u->bytes;
-    f->top_us = (double)u->median_ns / 1e3;
-    f->top_shared = !u->nsamples;
+    f->top_shared = f->top_shared && !u->nsamples;
+}
+
+/* One group's median may be an outlier: take what the model says of all. */
+static void settle_top(struct family *f, const struct ct_model *model)
+{
+    int nranks = f->base == CT_OP_SEND ? 2 : f->nranks;
+
+    for (int i = 0; i < model->npredictions && !isnan(f->top_us); i++) {
+        const struct ct_prediction *p = &model->predictions[i];
+
+        if (p->link == f->link_id && p->base == f->base &&
+            p->nranks == nranks && p->bytes == f->top_bytes &&
+            p->observed_us > 0)
+            f->top_us = p->observed_us;
+    }
 }
 
 static void add_usage(struct family *f, const struct view *view, int usage,
@@ -148,6 +171,7 @@ static void finish_family(struct family *f, const struct view *view,
     f->share_percent =
         (f->transfer_ms + f->wait_ms) / view_period_ms(view) * 100;
     snprintf(f->groups, sizeof f->groups, "%d x %d", f->ngroups, f->nranks);
+    settle_top(f, view->model);
 }
 
 /* order[0..n) begins with the usages of one family; returns how many. */

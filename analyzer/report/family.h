@@ -10,9 +10,12 @@
 struct family { /* role x use x op x group size x place */
     char role[48];
     const char *use, *op, *link;
-    char groups[32]; /* "4 x 2" */
+    char groups[32];                /* "4 x 2" */
+    char nodes_text[16], where[40]; /* nodes and link; "2+", "TCP?" where
+                                       ranks are missing */
     int ngroups, nranks, nodes, domains;
     bool network;
+    bool missing; /* a rank has no trace: times are upper bounds */
     double confidence;
     /* Per rank and view->per. */
     double calls, transfer_ms, wait_ms, share_percent;

@@ -32,7 +32,8 @@ enum out_type {
 enum out_how {
     OUT_BOTH,     /* text and JSON */
     OUT_OPTIONAL, /* text leaves it out where no row has a value */
-    OUT_DATA      /* JSON only */
+    OUT_DATA,     /* JSON only */
+    OUT_TEXT_ONLY /* text only */
 };
 
 struct out_column {

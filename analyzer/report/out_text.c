@@ -117,7 +117,7 @@ static int column_width(const struct out *out, int i)
 {
     const struct out_column *c = &out->table->columns[i];
     int width = text_width(c->head);
-    bool any = c->how == OUT_BOTH;
+    bool any = c->how == OUT_BOTH || c->how == OUT_TEXT_ONLY;
 
     if (c->how == OUT_DATA)
         return 0;

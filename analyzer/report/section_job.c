@@ -116,7 +116,7 @@ static void list_nodes(const struct view *view, char *text, size_t size)
         char name[100];
 
         name_node(view, i, name, sizeof name);
-        if (used + strlen(name) + sizeof ", ..." > size) {
+        if (used + strlen(name) + sizeof ", , ..." > size) {
             snprintf(text + used, size - used, ", ...");
             return;
         }
@@ -145,7 +145,7 @@ static void say_layout(struct out *out, const struct job_card *card)
 static void say_card(struct out *out, const struct job_card *card,
                      const struct view *view)
 {
-    char nodes[160];
+    char nodes[64];
 
     list_nodes(view, nodes, sizeof nodes);
     if (card->command)

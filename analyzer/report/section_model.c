@@ -170,6 +170,10 @@ void section_predictions(struct out *out, const struct view *view, int most)
         shown++;
     }
     out_table_end(out);
+    if (view->job->missing)
+        out_say(out, 2,
+                "ranks are missing: what their groups show is an upper "
+                "bound, and their link a guess");
     if (shown < model->npredictions)
         out_say(out, 2,
                 "%d of %d lines, those with most time; all: commtrace "

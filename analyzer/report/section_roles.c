@@ -12,10 +12,13 @@ static const struct out_column columns[] = {
     OUT_COL(struct family, groups, "groups", OUT_BUFFER, 0, OUT_BOTH),
     OUT_COL(struct family, ngroups, "", OUT_INT, 0, OUT_DATA),
     OUT_COL(struct family, nranks, "", OUT_INT, 0, OUT_DATA),
-    OUT_COL(struct family, nodes, "nodes", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct family, nodes_text, "nodes", OUT_BUFFER, 0, OUT_TEXT_ONLY),
+    OUT_COL(struct family, nodes, "", OUT_INT, 0, OUT_DATA),
     OUT_COL(struct family, domains, "", OUT_INT, 0, OUT_DATA),
-    OUT_COL(struct family, link, "link", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct family, where, "link", OUT_BUFFER, 0, OUT_TEXT_ONLY),
+    OUT_COL(struct family, link, "", OUT_TEXT, 0, OUT_DATA),
     OUT_COL(struct family, network, "", OUT_BOOL, 0, OUT_DATA),
+    OUT_COL(struct family, missing, "", OUT_BOOL, 0, OUT_DATA),
     OUT_COL(struct family, confidence, "sure", OUT_REAL, 2, OUT_BOTH),
     OUT_COL(struct family, calls, "calls", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct family, bytes, "bytes", OUT_SIZE, 0, OUT_BOTH),
@@ -75,6 +78,10 @@ void section_roles(struct out *out, const struct view *view,
     out_text(out, "per", view->per);
     put_steady(out, families);
     put_outside(out, families);
+    if (view->job->missing)
+        out_say(out, 2,
+                "+ and ?: ranks of the group left no trace; its "
+                "transfer includes what they were waited for");
     for (int i = 0; i < families->n && i < ROLES_SHOWN; i++)
         say_reasons(out, &families->rows[i]);
 }

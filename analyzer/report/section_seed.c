@@ -9,7 +9,7 @@ void section_seed(struct out *out, const struct view *view,
                   const struct families *families)
 {
     out_title(out, "TEXTBOOK AND THIS JOB",
-              "busbw in GB/s, of the largest message; alpha %: latency's part");
+              "busbw in GB/s, of the largest message; alpha %: latency");
     out_object(out, "seed");
     seed_volume(out, view, families);
     seed_idle(out, view, families);

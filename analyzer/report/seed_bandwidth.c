@@ -95,7 +95,8 @@ static bool needs_bandwidth(const struct family *f, const struct need *need)
 static void say_needs(struct out *out, int shown)
 {
     if (!shown) {
-        out_fact(out, "bandwidth", "n/a: no TP, PP or DP traffic was timed");
+        out_fact(out, "bandwidth",
+                 "n/a: no transfer of TP, PP or DP was measured");
         return;
     }
     out_fact(out, "needs",

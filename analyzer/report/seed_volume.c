@@ -107,7 +107,7 @@ static void say_volume(struct out *out, const struct volume *v)
         return;
     }
     out_fact(out, "TP volume",
-             "per GPU, layer, micro-batch, forward and backward; p = %d, "
+             "per GPU, layer and micro-batch, both passes; p = %d, "
              "message b*s*h*size = %s",
              v->nranks, units_size(message, v->message_bytes));
     out_fact(out, "", "textbook %s = %s", v->formula,

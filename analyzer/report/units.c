@@ -73,7 +73,7 @@ const char *units_ranks(char *buffer, size_t size, const int *ranks, int n)
         if (length == 2 && (n > 2 || ranks[i + 1] != ranks[i] + 1))
             length = 1;
         put_run(run, sizeof run, ranks + i, length);
-        if (used + strlen(run) + sizeof ",..." > size) {
+        if (used + strlen(run) + sizeof ",,..." > size) {
             snprintf(buffer + used, size - used, ",...");
             break;
         }
