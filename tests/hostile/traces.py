@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "e2e"))
 
 HEADER_BYTES, SLOT_BYTES = 4096, 128
+DB_PATH_AT, HEAD_AT, LOST_OPS_AT = 128, 2176, 2304
 OPEN, LEFT = 1, 2
 OP, LAUNCH, COMM, COMM_EVENT, LEAVE = range(5)
 IN_CALL, RUNNING = 128, 256
@@ -26,8 +27,18 @@ def one(db, sql):
     return db.execute(sql).fetchone()[0]
 
 
-def rings():
-    return sorted(glob.glob("/dev/shm/commtrace.%d.*" % os.getuid()))
+def rings(folder):
+    """Rings on tmpfs whose traces belong into folder; other jobs may run."""
+    found = []
+    for path in glob.glob("/dev/shm/commtrace.%d.*" % os.getuid()):
+        try:
+            with open(path, "rb") as f:
+                home = f.read(2048)[DB_PATH_AT:].split(b"\0")[0].decode()
+        except FileNotFoundError:
+            continue
+        if home.startswith(folder + "/"):
+            found.append(path)
+    return found
 
 
 def ring_path(db):
@@ -41,9 +52,7 @@ def ring_slots(path, tail):
     assert raw[:8] == b"ctring\n\0", path
     version, nslots = struct.unpack_from("<II", raw, 8)
     assert version == 1
-    # The counters have cache lines of their own behind the texts.
-    offset = (8 + 4 + 4 + 8 + 4 + 4 + 8 + 8 + 40 + 40 + 2048 + 63) // 64 * 64
-    head, = struct.unpack_from("<Q", raw, offset)
+    head, = struct.unpack_from("<Q", raw, HEAD_AT)
     for position in range(tail, head):
         at = HEADER_BYTES + position % nslots * SLOT_BYTES
         (state, enter, leave, result, flags, comm, kind, op,
@@ -74,6 +83,18 @@ def all_ops(path):
         elif kind == LEAVE:
             ops[call[0]][3] = True
     return [tuple(ops[p]) for p in sorted(ops)]
+
+
+def lost_ops(path):
+    """Counted in the database, or in the ring that it could not take in."""
+    db = open_db(path)
+    ring = ring_path(db)
+    if not os.path.exists(ring):
+        return one(db, "SELECT coalesce(sum(n), 0) FROM loss WHERE what ="
+                       " 'op'")
+    with open(ring, "rb") as f:
+        f.seek(LOST_OPS_AT)
+        return struct.unpack("<Q", f.read(8))[0]
 
 
 def fail(text):

@@ -60,22 +60,39 @@ def read_only(bare):
         os.rmdir(source)
 
 
+def accounted(folder, log):
+    """Recorded and counted as lost is what was issued."""
+    for path in traces.databases(folder):
+        db = traces.open_db(path)
+        if traces.one(db, "PRAGMA integrity_check") != "ok":
+            traces.fail("%s is damaged" % path)
+        rank = traces.one(db, "SELECT rank FROM process")
+        issued = len(open(os.path.join(log, "rank%d.log" % rank)).readlines())
+        found, lost = len(traces.all_ops(path)), traces.lost_ops(path)
+        if found + lost != issued:
+            traces.fail("%s: %d recorded, %d lost, %d issued" %
+                        (path, found, lost, issued))
+        yield lost
+
+
 def full(bare):
-    """Too small for anything, then too small for the end."""
-    for size in "32k", "400k":
+    """Too small for anything, then too small for the end, first with a ring
+    that takes in the rest, then with one that overflows."""
+    for size, slots in ("32k", 8192), ("400k", 8192), ("400k", 64):
         folder = mounted("tmpfs", "-t", "tmpfs", "-o", "size=" + size)
         if not folder:
             print("full tmpfs: skipped, needs root")
             return
-        try:
-            done = jobs.job("one_host", 2, JOB, folder)
+        with tempfile.TemporaryDirectory() as log:
+            done = jobs.job("one_host", 2, JOB + ["--log", log], folder,
+                            {"COMMTRACE_RING_SLOTS": str(slots)})
             compare("tmpfs of " + size, bare, done, 2)
-            for path in traces.databases(folder):
-                if traces.one(traces.open_db(path),
-                              "PRAGMA integrity_check") != "ok":
-                    traces.fail("%s is damaged" % path)
-        finally:
-            unmount(folder)
+            lost = sum(accounted(folder, log))
+            if (lost > 0) != (slots == 64):
+                traces.fail("tmpfs of %s: %d ops lost" % (size, lost))
+        for ring in traces.rings(folder):
+            os.unlink(ring) # it waits for a later process
+        unmount(folder)
 
 
 def no_file_size(bare):
@@ -97,14 +114,10 @@ def no_file_size(bare):
 
 
 def main():
-    before = traces.rings()
     bare = jobs.job("one_host", 2, JOB)
     read_only(bare)
     full(bare)
     no_file_size(bare)
-    for ring in set(traces.rings()) - set(before):
-        # What could not be stored outlives the process, for a later one.
-        os.unlink(ring)
     print("done")
 
 
