@@ -1,7 +1,7 @@
 #include "comm.h"
 
+#include "comm_table.h"
 #include "gputime.h"
-#include "hash.h"
 #include "identity.h"
 #include "real.h"
 #include "record.h"
@@ -12,124 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct table {
-    size_t mask;
-    struct table *older; /* readers may still be in it */
-    _Atomic(struct comm *) slots[];
-};
-
 static struct {
     pthread_mutex_t lock;
-    _Atomic(struct table *) table;
-    size_t used;
+    struct comm_table table;
     struct comm *unused;
     uint32_t last_id;
     _Atomic(struct comm_facts *) facts; /* newest first */
 } comms = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static size_t home(ncclComm_t key, const struct table *table)
-{
-    return (size_t)hash_mix((uintptr_t)key) & table->mask;
-}
-
-/* Without the lock it may miss an entry that is being moved, and never finds a
- * wrong one. */
-static struct comm *probe(ncclComm_t key)
-{
-    struct table *table =
-        atomic_load_explicit(&comms.table, memory_order_acquire);
-    if (!table || !key)
-        return NULL;
-    for (size_t i = home(key, table), n = 0; n <= table->mask;
-         i = (i + 1) & table->mask, n++) {
-        struct comm *comm =
-            atomic_load_explicit(&table->slots[i], memory_order_acquire);
-        if (!comm)
-            return NULL;
-        /* Acquire: the fields belong to this key. */
-        if (atomic_load_explicit(&comm->key, memory_order_acquire) == key)
-            return comm;
-    }
-    return NULL;
-}
-
 struct comm *comm_look_up(ncclComm_t key)
 {
-    struct comm *comm = probe(key);
+    struct comm *comm = comm_table_find(&comms.table, key);
     if (comm)
         return comm;
     pthread_mutex_lock(&comms.lock);
-    comm = probe(key);
+    comm = comm_table_find(&comms.table, key);
     pthread_mutex_unlock(&comms.lock);
     return comm;
-}
-
-static void put(struct table *table, struct comm *comm, ncclComm_t key)
-{
-    size_t i = home(key, table);
-    while (atomic_load_explicit(&table->slots[i], memory_order_relaxed))
-        i = (i + 1) & table->mask;
-    atomic_store_explicit(&table->slots[i], comm, memory_order_release);
-}
-
-static bool grow(void)
-{
-    struct table *old =
-        atomic_load_explicit(&comms.table, memory_order_relaxed);
-    size_t n = old ? 2 * (old->mask + 1) : 64;
-    struct table *table = calloc(1, sizeof(*table) + n * sizeof(void *));
-    if (!table)
-        return false;
-    table->mask = n - 1;
-    table->older = old;
-    for (size_t i = 0; old && i <= old->mask; i++) {
-        struct comm *comm =
-            atomic_load_explicit(&old->slots[i], memory_order_relaxed);
-        if (comm)
-            put(table, comm,
-                atomic_load_explicit(&comm->key, memory_order_relaxed));
-    }
-    atomic_store_explicit(&comms.table, table, memory_order_release);
-    return true;
-}
-
-static bool insert(struct comm *comm, ncclComm_t key)
-{
-    struct table *table =
-        atomic_load_explicit(&comms.table, memory_order_relaxed);
-    if ((!table || 2 * (comms.used + 1) > table->mask + 1) && !grow())
-        return false;
-    atomic_store_explicit(&comm->key, key, memory_order_release);
-    put(atomic_load_explicit(&comms.table, memory_order_relaxed), comm, key);
-    comms.used++;
-    return true;
-}
-
-static size_t find_slot(const struct table *table, const struct comm *comm,
-                        ncclComm_t key)
-{
-    size_t i = home(key, table);
-    while (atomic_load_explicit(&table->slots[i], memory_order_relaxed) != comm)
-        i = (i + 1) & table->mask;
-    return i;
-}
-
-/* Linear probing without tombstones: what follows moves up into the hole. */
-static void delete_slot(struct table *table, size_t hole)
-{
-    for (size_t i = (hole + 1) & table->mask;; i = (i + 1) & table->mask) {
-        struct comm *comm =
-            atomic_load_explicit(&table->slots[i], memory_order_relaxed);
-        if (!comm)
-            break;
-        size_t at =
-            home(atomic_load_explicit(&comm->key, memory_order_relaxed), table);
-        if (((i - at) & table->mask) < ((i - hole) & table->mask))
-            continue;
-        atomic_store_explicit(&table->slots[hole], comm, memory_order_release);
-        hole = i;
-    }
-    atomic_store_explicit(&table->slots[hole], NULL, memory_order_release);
 }
 
 static bool make_room(struct comm *comm, int nranks)
@@ -254,7 +153,7 @@ static struct comm *add(ncclComm_t key, const struct comm_birth *birth,
     comm->uid =
         birth->uid ? birth->uid : identity_local(recorder.process, comm->id);
     tell(comm, birth);
-    if (!insert(comm, key)) {
+    if (!comm_table_insert(&comms.table, comm, key)) {
         comm->next = comms.unused;
         comms.unused = comm;
         return NULL;
@@ -269,7 +168,7 @@ static struct comm *ask_and_add(ncclComm_t key, struct comm_birth birth)
         return NULL;
     struct gpu *gpu = gpu_prepare(device);
     pthread_mutex_lock(&comms.lock);
-    struct comm *comm = probe(key);
+    struct comm *comm = comm_table_find(&comms.table, key);
     if (!comm)
         comm = add(key, &birth, device, gpu);
     pthread_mutex_unlock(&comms.lock);
@@ -294,14 +193,9 @@ struct comm *comm_adopt(ncclComm_t key)
 struct comm *comm_take_out(ncclComm_t key)
 {
     pthread_mutex_lock(&comms.lock);
-    struct comm *comm = probe(key);
-    if (comm) {
-        struct table *table =
-            atomic_load_explicit(&comms.table, memory_order_relaxed);
-        delete_slot(table, find_slot(table, comm, key));
-        atomic_store_explicit(&comm->key, NULL, memory_order_relaxed);
-        comms.used--;
-    }
+    struct comm *comm = comm_table_find(&comms.table, key);
+    if (comm)
+        comm_table_remove(&comms.table, comm);
     pthread_mutex_unlock(&comms.lock);
     return comm;
 }
@@ -309,7 +203,7 @@ struct comm *comm_take_out(ncclComm_t key)
 void comm_put_back(struct comm *comm, ncclComm_t key)
 {
     pthread_mutex_lock(&comms.lock);
-    insert(comm, key);
+    comm_table_insert(&comms.table, comm, key);
     pthread_mutex_unlock(&comms.lock);
 }
 

@@ -34,60 +34,6 @@ void gather_release(struct gather *gather)
     classes_release(&gather->classes);
 }
 
-static void keep(struct unfinished_list *list, const struct unfinished *item)
-{
-    if (list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 64;
-        struct unfinished *items = realloc(list->items, room * sizeof(*items));
-        if (!items)
-            return;
-        list->items = items;
-        list->room = room;
-    }
-    list->items[list->n++] = *item;
-}
-
-/* The columns that op and launch have in common. */
-struct timing_columns {
-    int64_t enter_ns;
-    int64_t *host_ns;
-    int64_t *gpu_off_ns;
-    int64_t *gpu_ns;
-    int64_t *flags;
-};
-
-static struct timing_columns timing_of(struct row *row)
-{
-    if (row->table == ROW_launch)
-        return (struct timing_columns){
-            row->u.launch.enter_ns, &row->u.launch.host_ns,
-            &row->u.launch.gpu_off_ns, &row->u.launch.gpu_ns,
-            &row->u.launch.flags};
-    return (struct timing_columns){row->u.op.enter_ns, &row->u.op.host_ns,
-                                   &row->u.op.gpu_off_ns, &row->u.op.gpu_ns,
-                                   &row->u.op.flags};
-}
-
-/* Fills in what the events say. */
-static enum gpu_read read_events(struct gather *gather, struct row *row,
-                                 int32_t events)
-{
-    struct timing_columns columns = timing_of(row);
-    int64_t start_ns, gpu_ns;
-    enum gpu_read read = gpu_read(events, &start_ns, &gpu_ns);
-    *columns.flags &= ~(int64_t)CT_FLAG_RUNNING;
-    if (read == GPU_DONE) {
-        int64_t t0_ns = gather->ring->header->t0_ns;
-        *columns.gpu_off_ns = start_ns - t0_ns - columns.enter_ns;
-        *columns.gpu_ns = gpu_ns;
-    } else if (read == GPU_PENDING) {
-        *columns.flags |= CT_FLAG_RUNNING;
-    } else {
-        *columns.flags &= ~(int64_t)CT_FLAG_EVENT;
-    }
-    return read;
-}
-
 /* A call has returned. False: its GPU times are not there yet, and the caller
  * would rather wait. */
 static bool finish_call(struct gather *gather, struct unfinished *call,
@@ -104,10 +50,11 @@ static bool finish_call(struct gather *gather, struct unfinished *call,
     if (result != 0) { /* ncclSuccess: only then is there a stop event */
         gpu_drop(call->events);
         *columns.flags &= ~(int64_t)CT_FLAG_EVENT;
-    } else if (read_events(gather, &call->row, call->events) == GPU_PENDING) {
+    } else if (unfinished_read(call, gather->ring->header->t0_ns) ==
+               GPU_PENDING) {
         if (!force)
             return false;
-        keep(&gather->on_gpu, call);
+        unfinished_keep(&gather->on_gpu, call);
     }
     batch_add_row(&gather->batch, &call->row);
     return true;
@@ -276,7 +223,7 @@ static void mark_in_call(struct gather *gather, struct unfinished *call)
     /* More only where ends were lost; those will never be met. */
     if (gather->in_call.n == IN_CALL_MAX)
         gather->in_call.n = 0;
-    keep(&gather->in_call, call);
+    unfinished_keep(&gather->in_call, call);
 }
 
 static bool gather_call(struct gather *gather, struct ct_slot *slot,
@@ -329,41 +276,10 @@ void gather_slots(struct gather *gather, bool force)
         gather->next++;
 }
 
-/* Streams in which something was found unfinished: what follows there is not
- * finished either, so the driver is not asked. */
-enum { BUSY = 32 };
-struct busy {
-    uint64_t streams[BUSY];
-    unsigned n;
-};
-
-static bool is_busy(const struct busy *busy, uint64_t stream)
-{
-    unsigned i = 0;
-    while (i < busy->n && busy->streams[i] != stream)
-        i++;
-    return i < busy->n;
-}
-
 void gather_finished(struct gather *gather)
 {
-    struct unfinished_list *list = &gather->on_gpu;
-    struct busy busy = {.n = 0};
-    size_t kept = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        struct unfinished call = list->items[i];
-        bool wait = busy.n == BUSY || is_busy(&busy, call.stream);
-        if (!wait &&
-            read_events(gather, &call.row, call.events) == GPU_PENDING) {
-            busy.streams[busy.n++] = call.stream;
-            wait = true;
-        }
-        if (wait)
-            list->items[kept++] = call;
-        else
-            batch_add_row(&gather->batch, &call.row);
-    }
-    list->n = kept;
+    unfinished_poll(&gather->on_gpu, gather->ring->header->t0_ns,
+                    &gather->batch);
 }
 
 void gather_stored(struct gather *gather)

@@ -9,18 +9,7 @@
 #include "classes.h"
 #include "comm.h"
 #include "ring.h"
-
-struct unfinished { /* a stored row that will be replaced */
-    struct row row;
-    uint64_t position;
-    uint64_t stream;
-    int32_t events;
-};
-
-struct unfinished_list {
-    struct unfinished *items;
-    size_t n, room;
-};
+#include "unfinished.h"
 
 struct gather {
     struct ring *ring;

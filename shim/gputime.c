@@ -1,6 +1,5 @@
-#include "gputime.h"
+#include "gpu.h"
 
-#include "clock.h"
 #include "driver.h"
 #include "log.h"
 
@@ -10,41 +9,10 @@
 #include <stdlib.h>
 
 enum {
-    GPUS = 64,          /* devices and contexts */
     PAIRS_FIRST = 1024, /* with the first communicator of a device */
-    PAIRS_MORE = 128,   /* with each further one, up to PAIRS_MAX */
-    PAIRS_MAX = 4096,
+    PAIRS_MORE = 128,   /* with each further one */
     PAIR_BITS = 16
 };
-#define TIE_EVERY_NS INT64_C(1000000000)
-/* How much an anchor's uncertainty grows: 10 us a second covers the drift
- * between the clocks and the rounding of a float of milliseconds. */
-#define DRIFT_PER_NS 1e-5
-
-struct pair {
-    void *start;
-    void *stop;
-    _Atomic uint32_t next; /* number + 1 in the free list */
-};
-
-struct gpu {
-    int index;
-    int device;
-    void *ctx;
-    struct pair *pairs;
-    _Atomic uint32_t npairs;
-    _Atomic uint32_t free_pairs;
-    /* First free number + 1, below a count that makes each value new. */
-    _Alignas(64) _Atomic uint64_t free;
-    _Atomic bool broken;
-    /* The writer's. */
-    void *tie_stream;
-    void *tie_event[2]; /* in force, and the next */
-    int64_t tie_ns;     /* the middle of the bracket */
-    int64_t tie_width_ns;
-    int64_t tied_ns; /* when we last tried; 0: never */
-};
-
 static struct {
     pthread_mutex_t lock;
     struct gpu *gpus[GPUS];
@@ -53,57 +21,11 @@ static struct {
     _Atomic uint64_t exhausted;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void push_free(struct gpu *gpu, uint32_t number)
-{
-    uint64_t old = atomic_load_explicit(&gpu->free, memory_order_relaxed);
-    uint64_t new;
-    do {
-        atomic_store_explicit(&gpu->pairs[number].next, (uint32_t)old,
-                              memory_order_relaxed);
-        new = ((old >> 32) + 1) << 32 | (number + 1);
-        /* Release: the next owner sees our last use of the events. */
-    } while (!atomic_compare_exchange_weak_explicit(
-        &gpu->free, &old, new, memory_order_release, memory_order_relaxed));
-    atomic_fetch_add_explicit(&gpu->free_pairs, 1, memory_order_relaxed);
-}
-
-static int64_t pop_free(struct gpu *gpu)
-{
-    uint64_t old = atomic_load_explicit(&gpu->free, memory_order_acquire);
-    uint64_t new;
-    uint32_t number;
-    do {
-        number = (uint32_t)old;
-        if (!number)
-            return -1;
-        uint32_t next = atomic_load_explicit(&gpu->pairs[number - 1].next,
-                                             memory_order_relaxed);
-        new = ((old >> 32) + 1) << 32 | next;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &gpu->free, &old, new, memory_order_acquire, memory_order_acquire));
-    atomic_fetch_sub_explicit(&gpu->free_pairs, 1, memory_order_relaxed);
-    return number - 1;
-}
-
 static void give_up(struct gpu *gpu, const char *what, int error)
 {
     atomic_store_explicit(&gpu->broken, true, memory_order_relaxed);
     log_line(LOG_GPU, "no more GPU times of device %d: %s gave CUDA error %d",
              gpu->device, what, error);
-}
-
-/* The current context must be the GPU's. */
-static void make_pairs(struct gpu *gpu, uint32_t wanted)
-{
-    uint32_t n = atomic_load_explicit(&gpu->npairs, memory_order_relaxed);
-    for (; n < wanted; n++) {
-        struct pair *pair = &gpu->pairs[n];
-        if (driver.event_create(&pair->start, 0) != DRIVER_OK ||
-            driver.event_create(&pair->stop, 0) != DRIVER_OK)
-            break;
-        push_free(gpu, n);
-    }
-    atomic_store_explicit(&gpu->npairs, n, memory_order_relaxed);
 }
 
 static struct gpu *make_gpu(int device, void *ctx)
@@ -112,19 +34,18 @@ static struct gpu *make_gpu(int device, void *ctx)
     if (n == GPUS)
         return NULL;
     struct gpu *gpu = calloc(1, sizeof(*gpu));
-    struct pair *pairs = calloc(PAIRS_MAX, sizeof(*pairs));
-    if (!gpu || !pairs ||
+    if (!gpu || pairs_init(&gpu->pairs) != 0 ||
         driver.stream_create(&gpu->tie_stream, DRIVER_STREAM_NON_BLOCKING) ||
         driver.event_create(&gpu->tie_event[0], 0) ||
         driver.event_create(&gpu->tie_event[1], 0)) {
+        if (gpu)
+            pairs_release(&gpu->pairs);
         free(gpu);
-        free(pairs);
         return NULL;
     }
     gpu->index = n;
     gpu->device = device;
     gpu->ctx = ctx;
-    gpu->pairs = pairs;
     state.gpus[n] = gpu;
     atomic_store_explicit(&state.n, n + 1, memory_order_release);
     return gpu;
@@ -163,14 +84,10 @@ static struct gpu *prepare(int device)
     if (!ctx || driver.ctx_push(ctx) != DRIVER_OK)
         return NULL;
     struct gpu *gpu = find_gpu(device, ctx);
-    uint32_t wanted = PAIRS_FIRST;
     if (gpu)
-        wanted = atomic_load_explicit(&gpu->npairs, memory_order_relaxed) +
-                 PAIRS_MORE;
-    else
-        gpu = make_gpu(device, ctx);
-    if (gpu)
-        make_pairs(gpu, wanted < PAIRS_MAX ? wanted : PAIRS_MAX);
+        pairs_grow(&gpu->pairs, PAIRS_MORE);
+    else if ((gpu = make_gpu(device, ctx)))
+        pairs_grow(&gpu->pairs, PAIRS_FIRST);
     driver.ctx_pop(&ctx);
     return gpu;
 }
@@ -185,7 +102,7 @@ struct gpu *gpu_prepare(int device)
     return gpu;
 }
 
-static bool usable(struct gpu *gpu)
+bool gpu_is_usable(struct gpu *gpu)
 {
     return !atomic_load_explicit(&gpu->broken, memory_order_relaxed) &&
            !atomic_load_explicit(&state.ended, memory_order_relaxed);
@@ -219,26 +136,27 @@ static struct gpu *gpu_of(int32_t pair)
 
 static struct pair *pair_of(int32_t pair)
 {
-    return &gpu_of(pair)->pairs[pair & ((1 << PAIR_BITS) - 1)];
+    return &gpu_of(pair)->pairs.all[pair & ((1 << PAIR_BITS) - 1)];
 }
 
 void gpu_drop(int32_t pair)
 {
     if (pair >= 0)
-        push_free(gpu_of(pair), (uint32_t)pair & ((1 << PAIR_BITS) - 1));
+        pairs_give(&gpu_of(pair)->pairs,
+                   (uint32_t)pair & ((1 << PAIR_BITS) - 1));
 }
 
 int32_t gpu_start(struct gpu *gpu, uint64_t stream)
 {
-    if (!usable(gpu))
+    if (!gpu_is_usable(gpu))
         return -1;
-    int64_t number = pop_free(gpu);
+    int64_t number = pairs_take(&gpu->pairs);
     if (number < 0) {
         atomic_fetch_add_explicit(&state.exhausted, 1, memory_order_relaxed);
         return -1;
     }
     int saved = errno;
-    int error = record(gpu, gpu->pairs[number].start, stream);
+    int error = record(gpu, gpu->pairs.all[number].start, stream);
     int32_t pair = gpu->index << PAIR_BITS | (int32_t)number;
     if (error) {
         if (!is_capture_error(error))
@@ -252,7 +170,7 @@ int32_t gpu_start(struct gpu *gpu, uint64_t stream)
 
 void gpu_stop(int32_t pair, uint64_t stream)
 {
-    if (pair < 0 || !usable(gpu_of(pair)))
+    if (pair < 0 || !gpu_is_usable(gpu_of(pair)))
         return;
     int saved = errno;
     int error = record(gpu_of(pair), pair_of(pair)->stop, stream);
@@ -277,7 +195,7 @@ static int capture_status(struct gpu *gpu, uint64_t stream, int *status)
 
 bool gpu_is_capturing(struct gpu *gpu, uint64_t stream)
 {
-    if (!driver.stream_is_capturing || !usable(gpu))
+    if (!driver.stream_is_capturing || !gpu_is_usable(gpu))
         return false;
     int saved = errno;
     int status = 0;
@@ -310,95 +228,19 @@ enum gpu_read gpu_read(int32_t pair, int64_t *start_ns, int64_t *gpu_ns)
     enum gpu_read result = GPU_FAILED;
     if (atomic_load_explicit(&state.ended, memory_order_relaxed))
         return GPU_PENDING; /* and for ever */
-    if (usable(gpu) && driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
+    if (gpu_is_usable(gpu) && driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
         result = read_pair(gpu, pair_of(pair), start_ns, gpu_ns);
     if (result != GPU_PENDING)
         gpu_drop(pair);
     return result;
 }
 
-/* Records the next anchor and waits for it, briefly: the GPU takes the event
- * at some moment inside the bracket. */
-static bool bracket(struct gpu *gpu, int64_t *at_ns, int64_t *width_ns)
+int gpu_all(struct gpu **gpus)
 {
-    int64_t before = clock_ns();
-    if (driver.event_record(gpu->tie_event[1], gpu->tie_stream) != DRIVER_OK)
-        return false;
-    int64_t after;
-    int ready;
-    do {
-        ready = driver.event_query(gpu->tie_event[1]);
-        after = clock_ns();
-    } while (ready == DRIVER_NOT_READY && after - before < 5000000);
-    *at_ns = before + (after - before) / 2;
-    *width_ns = after - before + 1;
-    return ready == DRIVER_OK;
-}
-
-static bool is_better(const struct gpu *gpu, int64_t at_ns, int64_t width_ns)
-{
-    double age = (double)(at_ns - gpu->tie_ns);
-    return gpu->tie_width_ns == 0 ||
-           (double)width_ns <= (double)gpu->tie_width_ns + age * DRIFT_PER_NS;
-}
-
-/* The narrowest of a few brackets replaces the anchor unless it is worse than
- * the old one has become. */
-static bool tie(struct gpu *gpu, struct gpu_anchor *anchor)
-{
-    bool tied = false;
-    gpu->tied_ns = clock_ns();
-    if (!usable(gpu) || driver.ctx_set_current(gpu->ctx) != DRIVER_OK)
-        return false;
-    for (int i = 0; i < 4; i++) {
-        int64_t at_ns, width_ns;
-        if (!bracket(gpu, &at_ns, &width_ns))
-            break;
-        if (!is_better(gpu, at_ns, width_ns))
-            continue;
-        void *event = gpu->tie_event[0];
-        gpu->tie_event[0] = gpu->tie_event[1];
-        gpu->tie_event[1] = event;
-        gpu->tie_ns = at_ns;
-        gpu->tie_width_ns = width_ns;
-        tied = true;
-    }
-    *anchor = (struct gpu_anchor){
-        .device = gpu->device,
-        .at_ns = gpu->tie_ns,
-        .real_ns = clock_real_ns() - (clock_ns() - gpu->tie_ns),
-        .width_ns = gpu->tie_width_ns,
-    };
-    return tied;
-}
-
-static bool is_due(const struct gpu *gpu)
-{
-    int64_t every = gpu->tie_width_ns ? TIE_EVERY_NS : TIE_EVERY_NS / 10;
-    return gpu->tied_ns == 0 || clock_ns() - gpu->tied_ns >= every;
-}
-
-/* What this thread asks of the driver must not break a capture elsewhere. */
-static void leave_captures_alone(void)
-{
-    static bool done;
-    int mode = DRIVER_CAPTURE_RELAXED;
-    if (!done && driver.exchange_capture_mode)
-        driver.exchange_capture_mode(&mode);
-    done = true;
-}
-
-int gpu_tie(struct gpu_anchor *anchors, int n)
-{
-    int filled = 0;
-    int gpus = atomic_load_explicit(&state.n, memory_order_acquire);
-    if (gpus)
-        leave_captures_alone();
-    for (int i = 0; i < gpus && filled < n; i++) {
-        if (is_due(state.gpus[i]) && tie(state.gpus[i], &anchors[filled]))
-            filled++;
-    }
-    return filled;
+    int n = atomic_load_explicit(&state.n, memory_order_acquire);
+    for (int i = 0; i < n; i++)
+        gpus[i] = state.gpus[i];
+    return n;
 }
 
 uint64_t gpu_exhausted(void)
@@ -411,10 +253,7 @@ bool gpu_scarce(void)
     int gpus = atomic_load_explicit(&state.n, memory_order_acquire);
     for (int i = 0; i < gpus; i++) {
         struct gpu *gpu = state.gpus[i];
-        uint32_t left =
-            atomic_load_explicit(&gpu->free_pairs, memory_order_relaxed);
-        uint32_t all = atomic_load_explicit(&gpu->npairs, memory_order_relaxed);
-        if (left < all / 2)
+        if (pairs_are_scarce(&gpu->pairs))
             return true;
     }
     return false;

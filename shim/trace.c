@@ -4,8 +4,8 @@
 #include "gputime.h"
 #include "log.h"
 #include "policy.h"
-#include "real.h"
 #include "topo.h"
+#include "trace_rows.h"
 
 #include "commtrace/ops.h"
 
@@ -17,115 +17,6 @@
 
 #define TIE_EVERY_NS INT64_C(60000000000)
 #define RATE_EVERY_NS INT64_C(1000000000)
-
-enum meta_row {
-    META_TOOL = 1,
-    META_SCHEMA,
-    META_RING_PATH,
-    META_RING_TAIL,
-    META_CLOSED,
-    META_OPTIONS
-};
-
-static int64_t now(const struct trace *trace)
-{
-    return clock_ns() - trace->process->t0_ns;
-}
-
-static void add_meta(struct trace *trace, enum meta_row rowid, const char *key,
-                     const char *value)
-{
-    struct row *row = batch_add(&trace->gather.batch, ROW_meta);
-    if (!row)
-        return;
-    row->rowid = rowid;
-    row->u.meta = (struct row_meta){.key = key, .value = value};
-}
-
-static const char *text_or_null(const char *text)
-{
-    return *text ? text : NULL;
-}
-
-static void add_process(struct trace *trace, int64_t end_ns)
-{
-    const struct process *process = trace->process;
-    struct row *row = batch_add(&trace->gather.batch, ROW_process);
-    if (!row)
-        return;
-    row->rowid = 1;
-    row->u.process = (struct row_process){
-        .uuid = process->uuid,
-        .host = process->host,
-        .host_id = process->host_id,
-        .boot_id = process->boot_id,
-        .pid = process->pid,
-        .pid_ns = process->pid_ns,
-        .start_ticks = (int64_t)process->start_ticks,
-        .exe = text_or_null(process->exe),
-        .cmdline = text_or_null(process->cmdline),
-        .rank = process->rank,
-        .rank_source = process->rank_source,
-        .world_size = process->world_size,
-        .local_rank = process->local_rank,
-        .run_id = text_or_null(process->run_id),
-        .job_id = text_or_null(process->job_id),
-        .restart = process->restart,
-        .t0_ns = process->t0_ns,
-        .t0_real_ns = process->t0_real_ns,
-        .end_ns = end_ns,
-    };
-}
-
-static void add_policy(struct trace *trace)
-{
-    struct row *row = batch_add(&trace->gather.batch, ROW_policy);
-    unsigned shift = atomic_load_explicit(&policy_shift, memory_order_relaxed);
-    if (!row)
-        return;
-    row->u.policy = (struct row_policy){
-        .at_ns = now(trace),
-        .timing = timing_name(shift == POLICY_OFF ? TIMING_OFF
-                                                  : trace->config->timing.mode),
-        .sample_shift = shift == POLICY_OFF ? CT_NULL : shift,
-    };
-}
-
-static void add_library(struct trace *trace)
-{
-    int version;
-    real_library(trace->library, sizeof(trace->library), &version);
-    struct row *row = batch_add(&trace->gather.batch, ROW_library);
-    if (!row)
-        return;
-    row->u.library = (struct row_library){
-        .id = 1,
-        .path = text_or_null(trace->library),
-        .version = version ? version : CT_NULL,
-    };
-}
-
-static void add_clock(struct trace *trace, int64_t at_ns, int64_t real_ns,
-                      int64_t device, int64_t width_ns)
-{
-    struct row *row = batch_add(&trace->gather.batch, ROW_clock);
-    if (!row)
-        return;
-    row->u.clock = (struct row_clock){.at_ns = at_ns,
-                                      .real_ns = real_ns,
-                                      .device = device,
-                                      .width_ns = width_ns};
-}
-
-/* CLOCK_REALTIME between two readings of CLOCK_MONOTONIC. */
-static void tie_real_time(struct trace *trace)
-{
-    int64_t before = now(trace);
-    int64_t real_ns = clock_real_ns();
-    int64_t width_ns = now(trace) - before;
-    add_clock(trace, before + width_ns / 2, real_ns, CT_NULL, width_ns);
-    trace->tied_ns = before;
-}
 
 static void tie_gpus(struct trace *trace)
 {
@@ -158,7 +49,7 @@ static void count_losses(struct trace *trace)
 {
     struct ct_ring_header *header = trace->ring->header;
     struct losses *losses = &trace->losses;
-    int64_t since = trace->looked_ns, at = now(trace);
+    int64_t since = trace->looked_ns, at = trace_now(trace);
     uint64_t pairs = gpu_exhausted();
     /* A ring is full for a reason: where nothing can be written, that. */
     losses_add(losses, trace->failing ? LOSS_WRITE_OPS : LOSS_RING_OPS,
@@ -176,7 +67,7 @@ static void count_losses(struct trace *trace)
 
 static void adapt_policy(struct trace *trace)
 {
-    int64_t at = now(trace);
+    int64_t at = trace_now(trace);
     if (at - trace->rate_ns < RATE_EVERY_NS)
         return;
     if (policy_adapt(trace->config->timing,
@@ -224,7 +115,7 @@ static void check_size(struct trace *trace)
 static void gather(struct trace *trace, bool force)
 {
     if (trace->full) {
-        int64_t at = now(trace);
+        int64_t at = trace_now(trace);
         losses_add(&trace->losses, LOSS_SIZE_OPS,
                    gather_discard(&trace->gather), trace->looked_ns, at);
         return;
@@ -249,7 +140,7 @@ int trace_flush(struct trace *trace, bool force)
         gather(trace, force);
         adapt_policy(trace);
         losses_tell(&trace->losses, &trace->gather.batch);
-        if (now(trace) - trace->tied_ns >= TIE_EVERY_NS)
+        if (trace_now(trace) - trace->tied_ns >= TIE_EVERY_NS)
             tie_real_time(trace);
     }
     if (trace->gather.batch.n == 0)
@@ -273,22 +164,6 @@ static void remove_database(const char *path)
         snprintf(name, sizeof(name), "%s%s", path, endings[i]);
         unlink(name);
     }
-}
-
-static void add_first_rows(struct trace *trace)
-{
-    static char schema[16];
-    snprintf(schema, sizeof(schema), "%d", CT_SCHEMA_VERSION);
-    config_describe(trace->options, sizeof(trace->options));
-    add_meta(trace, META_TOOL, "tool", "commtrace " COMMTRACE_VERSION);
-    add_meta(trace, META_SCHEMA, "schema", schema);
-    add_meta(trace, META_RING_PATH, "ring_path",
-             *trace->ring->path ? trace->ring->path : "anonymous");
-    add_meta(trace, META_CLOSED, "closed", "0");
-    add_meta(trace, META_OPTIONS, "options", trace->options);
-    add_process(trace, CT_NULL);
-    add_policy(trace);
-    tie_real_time(trace);
 }
 
 int trace_open(struct trace *trace, struct ring *ring,
@@ -321,7 +196,7 @@ void trace_close(struct trace *trace)
     int failed = trace_flush(trace, true);
     if (!failed) {
         tie_real_time(trace);
-        add_process(trace, now(trace));
+        add_process(trace, trace_now(trace));
         add_meta(trace, META_CLOSED, "closed", "1");
         failed = write_batch(trace);
     }

@@ -1,0 +1,30 @@
+/* What gputime.c and gputie.c share: a device and context with its events. */
+#ifndef SHIM_GPU_H
+#define SHIM_GPU_H
+
+#include "gputime.h"
+#include "pairs.h"
+
+enum { GPUS = 64 };
+
+struct gpu {
+    int index;
+    int device;
+    void *ctx;
+    struct pairs pairs;
+    _Atomic bool broken;
+    /* The writer's. */
+    void *tie_stream;
+    void *tie_event[2]; /* in force, and the next */
+    int64_t tie_ns;     /* the middle of the bracket */
+    int64_t tie_width_ns;
+    int64_t tied_ns; /* when we last tried; 0: never */
+};
+
+/* False once it, or the driver, has been given up. */
+bool gpu_is_usable(struct gpu *gpu);
+
+/* All of them, at most GPUS. */
+int gpu_all(struct gpu **gpus);
+
+#endif
