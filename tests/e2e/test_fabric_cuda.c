@@ -101,7 +101,7 @@ static void test_device(void)
            "bus id");
     expect(!cuDeviceGetByPCIBusId(&device, bus) && device == 2, "by bus id");
     expect(!cuDeviceGetUuid(&a, 0) && !cuDeviceGetUuid(&b, 1) &&
-               memcmp(&a, &b, sizeof(a)),
+               memcmp(&a, &b, sizeof(a)) != 0,
            "uuids differ");
     expect(!cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 3) &&
                value == 0x13,

@@ -135,7 +135,7 @@ static int set_nvlink(struct fabric_config *c, struct line *line)
 
     if (!value)
         return -1;
-    if (strcmp(value, "yes") && strcmp(value, "no"))
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
         return bad(line, value, "is neither yes nor no");
     c->nvlink = !strcmp(value, "yes");
     return 0;
@@ -354,7 +354,7 @@ static int apply_line(struct fabric_config *config, struct line *line,
                       unsigned *seen)
 {
     for (size_t i = 0; i < KEYWORDS; i++) {
-        if (strcmp(line->word[0], keywords[i].name))
+        if (strcmp(line->word[0], keywords[i].name) != 0)
             continue;
         if (!keywords[i].repeats && *seen & (1u << i))
             return bad(line, line->word[0], "is given twice");

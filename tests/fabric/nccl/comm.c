@@ -220,7 +220,7 @@ static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist,
 NCCL_API(ncclResult_t, CommInitAll,
          (ncclComm_t * comm, int ndev, const int *devlist))
 {
-    ncclUniqueId id;
+    ncclUniqueId id = {{0}};
     ncclResult_t result;
     int device;
     int devices;
@@ -314,29 +314,39 @@ NCCL_API(ncclResult_t, CommGetAsyncError,
     return ncclSuccess;
 }
 
-static ncclResult_t ask(ncclComm_t comm, const int *field, int *out)
+static ncclResult_t check_question(ncclComm_t comm, const int *out)
 {
     ncclResult_t result = comm_check(comm);
 
     if (result)
         return result;
-    if (!out)
-        return nccl_fail(ncclInvalidArgument, "result pointer is NULL");
-    *out = *field;
-    return ncclSuccess;
+    return out ? ncclSuccess
+               : nccl_fail(ncclInvalidArgument, "result pointer is NULL");
 }
 
 NCCL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count))
 {
-    return ask(comm, comm ? &comm->nranks : NULL, count);
+    ncclResult_t result = check_question(comm, count);
+
+    if (!result)
+        *count = comm->nranks;
+    return result;
 }
 
 NCCL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device))
 {
-    return ask(comm, comm ? &comm->device : NULL, device);
+    ncclResult_t result = check_question(comm, device);
+
+    if (!result)
+        *device = comm->device;
+    return result;
 }
 
 NCCL_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank))
 {
-    return ask(comm, comm ? &comm->rank : NULL, rank);
+    ncclResult_t result = check_question(comm, rank);
+
+    if (!result)
+        *rank = comm->rank;
+    return result;
 }

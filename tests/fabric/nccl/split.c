@@ -70,13 +70,9 @@ static void find_place(const struct split *split, int *rank, int *nranks)
 
 static uint64_t id_of(const struct split *split)
 {
-    struct {
-        uint64_t parent;
-        uint32_t number;
-        int color;
-    } key = {split->parent->id, split->number, split->color};
+    uint64_t vote = (uint64_t)split->number << 32 | (uint32_t)split->color;
 
-    return fabric_hash(FABRIC_HASH_SEED, &key, sizeof(key));
+    return fabric_mix(split->parent->id + fabric_mix(vote));
 }
 
 ncclResult_t split_count(struct split *split)
