@@ -283,7 +283,7 @@ static void text_tells_the_story(void **state)
     /* 64 calls of 8 MiB, 2 layers, 8 micro-batches: four calls each. */
     expect(text, "4 * 2(p-1)/p * b*s*h*size = 32 MiB");
     expect(text, "observed 32 MiB over 2 layers (by the number of calls) and 8 "
-                 "micro-batches: 1 of");
+                 "micro-batches: 1.00 of");
     expect(text, "one message size");
     expect(text, "measured 13.0 % of total time");
     expect(text, "= 11.1 % of total time; (p-1)/m = 12.5 % of ideal");
