@@ -53,16 +53,25 @@ static void cut_segment(const struct ct_stream *s,
     add_step(p, capacity, start, last, CT_STEP_STEADY);
 }
 
-/* One clock for all steps of a process: the GPU's if it has all anchors. */
-static bool timed_on_gpu(const struct ct_stream *s, const int *at, int n)
+static bool is_timed(const struct ct_stream *s, int op)
 {
-    int i;
+    return s->process->ops[op].start_ns != CT_NO_TIME &&
+           s->process->ops[op].gpu_ns != CT_NO_TIME;
+}
+
+/* One clock for all steps of a process: the GPU's if it timed most anchors.
+ * What a live or dead process had not finished on the GPU by the end are then
+ * no steps. Returns the number of anchors to use. */
+static int choose_clock(struct ct_stream *s, const int *at, int n)
+{
+    int i, timed = 0;
 
     for (i = 0; i < n; i++)
-        if (s->process->ops[at[i]].start_ns == CT_NO_TIME ||
-            s->process->ops[at[i]].gpu_ns == CT_NO_TIME)
-            return false;
-    return true;
+        timed += is_timed(s, at[i]);
+    s->on_gpu = 2 * timed > n;
+    while (s->on_gpu && n && !is_timed(s, at[n - 1]))
+        n--;
+    return n;
 }
 
 static void time_steps(const struct ct_stream *s)
@@ -104,9 +113,9 @@ static void cut_process(void *context, int i)
     if (ct_stream_anchor(&stream, cutting->expected, &anchor)) {
         const struct ct_token *token = &stream.tokens[anchor.token];
         const int *at = stream.positions + token->first;
+        int n = choose_clock(&stream, at, token->n);
 
-        stream.on_gpu = timed_on_gpu(&stream, at, token->n);
-        for (k = 0; k < token->n; k++) {
+        for (k = 0; k < n; k++) {
             cut_segment(&stream, &anchor, &capacity, first, at[k]);
             first = at[k] + 1;
         }
@@ -168,9 +177,14 @@ static int most_common(const struct cutting *c, int *active_p)
     return value;
 }
 
-static bool about(int steps, int expected)
+/* Processes end a step apart; one that was killed, or still runs, may lack
+ * what its recorder had not finished. */
+static bool agrees(const struct ct_process *p, int expected)
 {
-    return steps >= expected - 1 && steps <= expected + 1 && steps > 0;
+    int steps = steady_steps(p);
+    int fewest = p->end_ns == CT_NO_TIME ? (expected + 1) / 2 : expected - 1;
+
+    return steps > 0 && steps >= fewest && steps <= expected + 1;
 }
 
 /* Processes that found another period look for the common one. */
@@ -182,7 +196,7 @@ static void search_again(struct cutting *c, int expected)
     for (i = 0; i < c->job->nprocesses; i++) {
         struct ct_process *p = &c->trace->processes[c->job->processes[i]];
 
-        if (p->nops && !about(steady_steps(p), expected)) {
+        if (p->nops && !agrees(p, expected)) {
             forget_steps(p);
             cut_process(c, i);
         }
@@ -200,7 +214,7 @@ static void agree(struct cutting *c)
         struct ct_process *p = &c->trace->processes[c->job->processes[i]];
         int n = steady_steps(p);
 
-        if (expected && about(n, expected)) {
+        if (expected && agrees(p, expected)) {
             agreeing++;
             fewest = n < fewest ? n : fewest;
         } else {

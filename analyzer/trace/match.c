@@ -349,8 +349,6 @@ static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
     instance->grouped |= shares_launch(p, op);
     if (op->launch != CT_NONE)
         note_largest(m, p, op);
-    if (op->flags & (CT_FLAG_IN_CALL | CT_FLAG_RUNNING))
-        m->job->in_flight++;
     if (op->gpu_ns != CT_NO_TIME)
         ct_transfer_add(
             m, i, op, info, instance,

@@ -104,6 +104,7 @@ static void derive(struct ct_trace *trace)
         struct ct_job *job = &trace->jobs[i];
 
         ct_trace_match(trace, job);
+        ct_trace_settle(trace, job);
         ct_trace_steps(trace, job);
         ct_trace_usage(trace, job);
     }

@@ -30,6 +30,10 @@ void ct_job_links(const struct ct_trace *trace, struct ct_job *job);
  * where they do not depend on other instances. job->usages gets the keys. */
 void ct_trace_match(struct ct_trace *trace, struct ct_job *job);
 
+/* Clears RUNNING from ops that later ones show to have finished; counts
+ * job->in_flight. */
+void ct_trace_settle(struct ct_trace *trace, struct ct_job *job);
+
 /* Step boundaries per process, and how many all processes agree on. */
 void ct_trace_steps(struct ct_trace *trace, struct ct_job *job);
 

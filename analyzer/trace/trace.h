@@ -7,6 +7,7 @@
  *   ct_trace_join    processes -> jobs: communicators by uid, members, nodes,
  *                    NVLink domains, link class per communicator
  *   ct_trace_match   ops of all ranks -> instances: transfer and wait
+ *   ct_trace_settle  what was still in flight
  *   ct_trace_steps   step boundaries per process
  *   ct_trace_usage   instances -> usages: the aggregates that model, roles,
  *                    findings and reports read
@@ -211,7 +212,8 @@ struct ct_usage {
                             grouped, not bound, not overlapped, no mismatch,
                             warm-up left out */
     int64_t *samples;    /* ns, in time order */
-    int64_t median_ns;   /* of samples, else of all transfers; CT_NO_TIME */
+    int64_t median_ns;   /* of samples, else of transfers that are whole, else
+                            of all; CT_NO_TIME */
 };
 
 struct ct_job {

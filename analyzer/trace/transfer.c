@@ -20,6 +20,9 @@
 /* Recvs so near the quartile are taken for transfers without waiting. */
 #define QUARTILE_BAND 1.1
 
+/* Third quartile over first, at most, of recvs that did not wait. */
+#define TIGHT_SPREAD 1.2
+
 static int64_t share_of(int64_t ns, uint64_t part, uint64_t whole)
 {
     return whole > part ? (int64_t)((double)ns * (double)part / (double)whole)
@@ -181,9 +184,13 @@ static int by_size_and_time(const void *left, const void *right)
     return (a->recv_ns > b->recv_ns) - (a->recv_ns < b->recv_ns);
 }
 
+/* Where most recvs took about as long, that is the transfer. Where they did
+ * not, some waited and some came late, and the quartile is only a guess. */
 static void set_far(struct ct_matching *m, const struct far *far, int n)
 {
     int64_t quartile = far[n / 4].recv_ns;
+    bool tight =
+        (double)far[3 * n / 4].recv_ns <= TIGHT_SPREAD * (double)quartile;
     int i;
 
     for (i = 0; i < n; i++) {
@@ -191,7 +198,7 @@ static void set_far(struct ct_matching *m, const struct far *far, int n)
         double ratio = (double)far[i].recv_ns / (double)at_least(1, quartile);
 
         instance->overlapped = ratio < 1 / QUARTILE_BAND;
-        instance->estimated = ratio > QUARTILE_BAND;
+        instance->estimated = !tight || ratio > QUARTILE_BAND;
         set_p2p(instance, far[i].recv_ns,
                 ratio > 1 ? quartile : far[i].recv_ns);
     }

@@ -98,25 +98,48 @@ static int64_t median(int64_t *values, int64_t n)
     return values[middle];
 }
 
-static bool counts_without_samples(const struct ct_job *job, int i)
+/* How good a transfer is where there are no samples: whole ones, grouped or
+ * estimated as they may be, before bounds. */
+static bool is_whole(const struct ct_instance *i)
 {
-    return !job->usages[job->instances[i].usage].nsamples &&
-           job->instances[i].transfer_ns != CT_NO_TIME;
+    return !i->bound && !i->overlapped && !i->mismatch;
 }
 
-/* Medians of the usages that have no samples, of what transfers are known. */
-static void median_of_all(struct ct_job *job, int64_t *work)
+static bool counts(const struct ct_job *job, const bool *has_whole, int i)
 {
-    int64_t *begins = ct_alloc((size_t)job->nusages + 1, sizeof(*begins));
+    const struct ct_instance *instance = &job->instances[i];
+
+    return !job->usages[instance->usage].nsamples &&
+           instance->transfer_ns != CT_NO_TIME &&
+           (is_whole(instance) || !has_whole[instance->usage]);
+}
+
+static bool *find_whole(const struct ct_job *job)
+{
+    bool *has_whole = ct_alloc((size_t)job->nusages, sizeof(*has_whole));
     int i;
 
     for (i = 0; i < job->ninstances; i++)
-        if (counts_without_samples(job, i))
+        if (job->instances[i].transfer_ns != CT_NO_TIME &&
+            is_whole(&job->instances[i]))
+            has_whole[job->instances[i].usage] = true;
+    return has_whole;
+}
+
+/* Medians of the usages that have no samples, of what transfers are known. */
+static void median_of_rest(struct ct_job *job, int64_t *work)
+{
+    int64_t *begins = ct_alloc((size_t)job->nusages + 1, sizeof(*begins));
+    bool *has_whole = find_whole(job);
+    int i;
+
+    for (i = 0; i < job->ninstances; i++)
+        if (counts(job, has_whole, i))
             begins[job->instances[i].usage + 1]++;
     for (i = 0; i < job->nusages; i++)
         begins[i + 1] += begins[i];
     for (i = 0; i < job->ninstances; i++)
-        if (counts_without_samples(job, i))
+        if (counts(job, has_whole, i))
             work[begins[job->instances[i].usage]++] =
                 job->instances[i].transfer_ns;
     /* begins[u] is now where usage u ends. */
@@ -126,6 +149,7 @@ static void median_of_all(struct ct_job *job, int64_t *work)
         if (n)
             job->usages[i].median_ns = median(work + begin, n);
     }
+    free(has_whole);
     free(begins);
 }
 
@@ -143,7 +167,7 @@ static void set_medians(struct ct_job *job)
         memcpy(work, usage->samples, (size_t)usage->nsamples * sizeof(*work));
         usage->median_ns = median(work, usage->nsamples);
     }
-    median_of_all(job, work);
+    median_of_rest(job, work);
     free(work);
 }
 

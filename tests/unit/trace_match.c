@@ -171,13 +171,15 @@ static void test_p2p_on_one_clock(void **state)
     files_remove(folder);
 }
 
+static const int two_hosts[] = {0, 1};
+static const long starts[] = {1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000};
+
 static void test_p2p_on_two_clocks(void **state)
 {
-    static const int hosts[] = {0, 1};
-    static const long at[] = {1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000};
-    static const long ns[] = {9000, 300, 1000, 1010, 1020, 5000, 7000, 8000};
+    static const long ns[] = {9000, 300, 1000, 1010, 1020, 1030, 1040, 1050};
     const char *folder = files_folder();
-    struct ct_trace *trace = transfers(folder, hosts, at, at, ns, 8);
+    struct ct_trace *trace =
+        transfers(folder, two_hosts, starts, starts, ns, 8);
     const struct ct_instance *i = files_instance(trace, 0, 0);
 
     (void)state;
@@ -187,7 +189,26 @@ static void test_p2p_on_two_clocks(void **state)
     assert_true(i->estimated);
     assert_true(files_instance(trace, 0, 1)->overlapped);
     assert_int_equal(files_instance(trace, 0, 2)->transfer_ns, 1000);
-    assert_int_equal(trace->jobs[0].usages[0].nsamples, 3);
+    assert_false(files_instance(trace, 0, 2)->estimated);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 6);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* Too scattered to tell a transfer from a wait: no sample of anything. */
+static void test_p2p_scattered(void **state)
+{
+    static const long ns[] = {9000, 300, 1000, 1010, 1020, 5000, 7000, 8000};
+    const char *folder = files_folder();
+    struct ct_trace *trace =
+        transfers(folder, two_hosts, starts, starts, ns, 8);
+    int i;
+
+    (void)state;
+    for (i = 0; i < 8; i++)
+        assert_true(files_instance(trace, 0, i)->estimated);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
+    assert_int_equal(trace->jobs[0].usages[0].median_ns, 1010);
     ct_trace_free(trace);
     files_remove(folder);
 }
@@ -313,6 +334,41 @@ static void test_untimed(void **state)
     files_remove(folder);
 }
 
+/* A killed process: nobody read the events of its last ops. */
+static void test_in_flight(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int i, r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_class(db, 2, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_sql(db, "UPDATE op_class SET stream = 2 WHERE id = 2");
+        for (i = 0; i < 4; i++)
+            files_op(db, i + 1, i == 1 ? 2 : 1, i, 1000 * i, 500);
+        /* Rank 1 ended all-reduce 2, so rank 0 was in it and had done 0. Of
+         * 1, in another stream, and of 3 nothing is known. */
+        files_sql(db,
+                  "UPDATE op SET gpu_off_ns = NULL, gpu_ns = NULL,"
+                  " flags = %d %s",
+                  CT_FLAG_RUNNING, r ? "WHERE id IN (2, 4)" : "");
+        files_sql(db, "UPDATE process SET end_ns = NULL");
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_false(trace->processes[0].ops[0].flags & CT_FLAG_RUNNING);
+    assert_true(trace->processes[0].ops[1].flags & CT_FLAG_RUNNING);
+    assert_true(trace->processes[0].ops[2].flags & CT_FLAG_RUNNING);
+    assert_true(trace->processes[0].ops[3].flags & CT_FLAG_RUNNING);
+    assert_int_equal(trace->jobs[0].in_flight, 5);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 /* Ordinals so far apart that an index by ordinal would not fit. */
 static void test_sparse_ordinals(void **state)
 {
@@ -351,10 +407,12 @@ int main(void)
         cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_p2p_on_one_clock),
         cmocka_unit_test(test_p2p_on_two_clocks),
+        cmocka_unit_test(test_p2p_scattered),
         cmocka_unit_test(test_p2p_alone),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_rooted),
         cmocka_unit_test(test_untimed),
+        cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_sparse_ordinals),
     };
 
