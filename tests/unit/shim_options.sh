@@ -1,11 +1,10 @@
 #!/bin/sh
 # shim_options.sh GENERATOR README: README's table of options is the one that
-# the program's own table prints.
+# config.def prints.
 set -u
-grep -q '^<!-- options -->$' "$2" || { echo "README has no such section"; exit 77; }
-shown=$(sed -n '/^<!-- options -->$/,/^<!-- end of options -->$/p' "$2" |
-    sed '1d;$d')
+shown=$(sed -n '/^<!-- options: /,/^<!-- \/options -->$/p' "$2" | sed '1d;$d')
+[ -n "$shown" ] || { echo "README shows no options yet"; exit 77; }
 [ "$shown" = "$("$1")" ] && exit 0
-echo "FAILED: between <!-- options --> and <!-- end of options --> README needs:"
+echo "FAILED: between the marks of its options README needs:"
 "$1"
 exit 1
