@@ -733,6 +733,23 @@ static void case_abort(struct test *t)
     barrier(t);
 }
 
+/* Ranks that disagree about a size hang until they abort, and are told why. */
+static void case_mismatch(struct test *t)
+{
+    size_t count = t->job.rank ? 2000 : 1000;
+    int *d = device(8000);
+    ncclComm_t child;
+
+    check_nccl(ncclCommSplit(t->world, 0, t->job.rank, &child, NULL), "split");
+    check_nccl(ncclAllReduce(d, d, count, ncclInt32, ncclSum, child, t->stream),
+               "ncclAllReduce");
+    sleep_ms(100);
+    expect(cudaStreamQuery(t->stream) == cudaErrorNotReady, "hangs");
+    check_nccl(ncclCommAbort(child), "ncclCommAbort");
+    sync(t);
+    barrier(t);
+}
+
 /* One process holds all ranks: ncclCommInitAll and groups over them. */
 static void case_threads(struct test *t)
 {
@@ -931,10 +948,13 @@ static const struct {
     const char *name;
     void (*run)(struct test *t);
 } cases[] = {
-    {"data", case_data},     {"premul", case_premul}, {"group", case_group},
-    {"early", case_early},   {"split", case_split},   {"order", case_order},
-    {"errors", case_errors}, {"abort", case_abort},   {"threads", case_threads},
-    {"stub", case_stub},     {"time", case_time},     {"late", case_late},
+    {"data", case_data},       {"premul", case_premul},
+    {"group", case_group},     {"early", case_early},
+    {"split", case_split},     {"order", case_order},
+    {"errors", case_errors},   {"abort", case_abort},
+    {"threads", case_threads}, {"mismatch", case_mismatch},
+    {"stub", case_stub},       {"time", case_time},
+    {"late", case_late},
 };
 
 static void run(struct test *t, const char *name)

@@ -26,6 +26,7 @@ struct message {
     size_t moved;
     int started;
     int waited;
+    int refused;
     int64_t end_ns;
     struct message *next;
 };
