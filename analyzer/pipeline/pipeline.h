@@ -15,10 +15,13 @@ struct ct_pipeline {
                           with the end of the one before); a wait is what a
                           call took beyond its transfer. NAN: not measured */
     double idle_min, idle_max; /* over ranks; NAN */
-    double theory_total;       /* (p-1)/(m+p-1), of total time; NAN: m is not
-                                  known */
-    double theory_ideal;       /* (p-1)/m, of ideal time; NAN */
-    int samples;               /* rank-steps; 0: nothing was measured */
+    double idle_passes; /* as idle, but of step time without what DP and control
+                           transferred: forward and backward passes, which is
+                           what theory speaks of; NAN */
+    double theory_total; /* (p-1)/(m+p-1), of total time; NAN: m is not
+                            known */
+    double theory_ideal; /* (p-1)/m, of ideal time; NAN */
+    int samples;         /* rank-steps; 0: nothing was measured */
 };
 
 /* Fills *pipeline for the job's pipeline as roles found it; stages is 0 where

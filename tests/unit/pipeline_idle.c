@@ -120,6 +120,56 @@ static void test_whole_job(void **state)
            100 * worst);
 }
 
+/* Hosts whose clocks differ, so that no p2p transfer is known by them. */
+static void test_clocks_apart(void **state)
+{
+    static const struct maker_link link = {5, 20};
+    double worst = 0;
+
+    (void)state;
+    for (int m = 1; m <= 8; m *= 2) {
+        const struct layout layout = stages(4, m);
+        struct maker *maker = layout_make(&layout);
+        struct ct_pipeline pipeline;
+
+        maker_links(maker, link, link);
+        maker_jitter(maker, .1);
+        struct ct_trace *trace = (struct ct_trace *)maker_run(maker);
+
+        for (int i = 0; i < trace->nprocesses; i++)
+            trace->processes[i].t0_ns = i * i * INT64_C(1234567891);
+        for (int i = 0; i < trace->jobs[0].ninstances; i++)
+            if (trace->jobs[0].instances[i].src != CT_NONE)
+                trace->jobs[0].instances[i].transfer_ns = CT_NO_TIME;
+        struct ct_roles *roles = ct_roles_build(trace, &trace->jobs[0]);
+
+        ct_pipeline_measure(trace, &trace->jobs[0], roles, &pipeline);
+        worst = fmax(worst, fabs(pipeline.idle - maker_idle(maker)));
+        ct_roles_free(roles);
+        maker_free(maker);
+    }
+    printf("worst %.2f percentage points, transfers counted as busy\n",
+           100 * worst);
+    assert_true(worst < .05);
+}
+
+static void test_gradients_left_out(void **state)
+{
+    static const struct maker_link slow = {1, 2};
+    struct layout layout = default_layout;
+
+    (void)state;
+    layout.tp = 1;
+    layout.payload = 256;
+    layout.micro_batches = 2;
+    layout.compute_us = 50;
+    layout.buckets = 4;
+    const struct measured got = measure(&layout, slow, 0);
+
+    assert_true(got.pipeline.idle < got.pipeline.theory_total - .05);
+    assert_near(got.pipeline.idle_passes, got.pipeline.theory_total, .02);
+}
+
 static void test_no_pipeline(void **state)
 {
     struct layout layout = default_layout;
@@ -139,6 +189,8 @@ int main(void)
         cmocka_unit_test(test_theory),
         cmocka_unit_test(test_uneven_times),
         cmocka_unit_test(test_whole_job),
+        cmocka_unit_test(test_clocks_apart),
+        cmocka_unit_test(test_gradients_left_out),
         cmocka_unit_test(test_no_pipeline),
     };
 
