@@ -12,7 +12,7 @@ void section_seed(struct out *out, const struct view *view,
               "busbw in GB/s, of the largest message; alpha %: latency");
     out_object(out, "seed");
     seed_volume(out, view, families);
-    seed_idle(out, view, families);
+    seed_idle(out, view);
     seed_bandwidth(out, view, families);
     out_object_end(out);
 }

@@ -9,8 +9,7 @@ void seed_volume(struct out *out, const struct view *view,
                  const struct families *families);
 
 /* Idle time of the pipeline. */
-void seed_idle(struct out *out, const struct view *view,
-               const struct families *families);
+void seed_idle(struct out *out, const struct view *view);
 
 /* Measured bus bandwidth of each role beside what it needs. */
 void seed_bandwidth(struct out *out, const struct view *view,

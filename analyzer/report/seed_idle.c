@@ -5,7 +5,9 @@
 
 struct idle {
     int stages, micro_batches;
-    double measured, measured_min, measured_max;
+    double measured, measured_min, measured_max; /* of step time */
+    double passes;       /* without what DP and control transferred */
+    double passes_ideal; /* the same, of the time that was not idle */
     double theory_total, theory_ideal;
     int samples;
 };
@@ -16,6 +18,8 @@ static const struct out_column idle_columns[] = {
     OUT_COL(struct idle, measured, "", OUT_REAL, 0, OUT_BOTH),
     OUT_COL(struct idle, measured_min, "", OUT_REAL, 0, OUT_BOTH),
     OUT_COL(struct idle, measured_max, "", OUT_REAL, 0, OUT_BOTH),
+    OUT_COL(struct idle, passes, "", OUT_REAL, 0, OUT_BOTH),
+    OUT_COL(struct idle, passes_ideal, "", OUT_REAL, 0, OUT_BOTH),
     OUT_COL(struct idle, theory_total, "", OUT_REAL, 0, OUT_BOTH),
     OUT_COL(struct idle, theory_ideal, "", OUT_REAL, 0, OUT_BOTH),
     OUT_COL(struct idle, samples, "", OUT_INT, 0, OUT_BOTH),
@@ -23,45 +27,66 @@ static const struct out_column idle_columns[] = {
 
 static const struct out_table idle_table = OUT_TABLE(struct idle, idle_columns);
 
-void seed_idle(struct out *out, const struct view *view,
-               const struct families *families)
+static void fill_idle(struct idle *idle, const struct ct_pipeline *p)
 {
-    const struct ct_pipeline *p = &view->pipeline;
-    struct idle idle = {p->stages,       p->micro_batches, p->idle,
-                        p->idle_min,     p->idle_max,      p->theory_total,
-                        p->theory_ideal, p->samples};
+    bool measured = p->stages && p->samples;
+    bool known = p->stages && p->micro_batches;
 
-    if (!p->stages || !p->samples)
-        idle.measured = idle.measured_min = idle.measured_max = NAN;
-    if (!p->stages || !p->micro_batches)
-        idle.theory_total = idle.theory_ideal = NAN;
+    idle->stages = p->stages;
+    idle->micro_batches = p->micro_batches;
+    idle->measured = measured ? p->idle : NAN;
+    idle->measured_min = measured ? p->idle_min : NAN;
+    idle->measured_max = measured ? p->idle_max : NAN;
+    idle->passes = measured ? p->idle_passes : NAN;
+    idle->passes_ideal = idle->passes / (1 - idle->passes);
+    idle->theory_total = known ? p->theory_total : NAN;
+    idle->theory_ideal = known ? p->theory_ideal : NAN;
+    idle->samples = p->samples;
+}
+
+static void say_measured(struct out *out, const struct idle *idle)
+{
+    if (isnan(idle->measured)) {
+        out_fact(out, "pipeline idle", "n/a: no step was timed");
+        return;
+    }
+    out_fact(out, "pipeline idle", "%.1f %% of step time (ranks: %.1f to %.1f)",
+             idle->measured * 100, idle->measured_min * 100,
+             idle->measured_max * 100);
+    if (!isnan(idle->passes))
+        out_fact(out, "",
+                 "measured, without DP and control: %.1f %% of total time, "
+                 "%.1f %% of ideal time",
+                 idle->passes * 100, idle->passes_ideal * 100);
+}
+
+static void say_theory(struct out *out, const struct idle *idle)
+{
+    if (isnan(idle->theory_total)) {
+        out_fact(out, "", "textbook n/a: micro-batches are not known");
+        return;
+    }
+    out_fact(out, "",
+             "textbook, p = %d, m = %d: (p-1)/(m+p-1) = %.1f %% of total time, "
+             "(p-1)/m = %.1f %% of ideal time; \"m >= 4p keeps it under 20 "
+             "%%\" holds for the first; here m = %.3gp",
+             idle->stages, idle->micro_batches, idle->theory_total * 100,
+             idle->theory_ideal * 100,
+             (double)idle->micro_batches / idle->stages);
+}
+
+void seed_idle(struct out *out, const struct view *view)
+{
+    struct idle idle;
+
+    fill_idle(&idle, &view->pipeline);
     out_object(out, "pipeline");
     out_fields(out, &idle_table, &idle);
     out_object_end(out);
-    if (!p->stages) {
+    if (!idle.stages) {
         out_fact(out, "pipeline idle", "n/a: no pipeline was found");
         return;
     }
-    if (isnan(idle.measured))
-        out_fact(out, "pipeline idle", "n/a: no step was timed");
-    else
-        out_fact(out, "pipeline idle",
-                 "measured %.1f %% of total time (ranks: %.1f to %.1f), which "
-                 "is %.1f %% of ideal time",
-                 p->idle * 100, p->idle_min * 100, p->idle_max * 100,
-                 p->idle / (1 - p->idle) * 100);
-    if (!isnan(idle.measured) &&
-        families_find(families, CT_ROLE_DP, CT_OP_COUNT))
-        out_fact(out, "",
-                 "total time includes DP, which the textbook leaves "
-                 "out");
-    if (isnan(idle.theory_total))
-        out_fact(out, "", "textbook n/a: micro-batches are not known");
-    else
-        out_fact(out, "",
-                 "textbook, p = %d, m = %d: (p-1)/(m+p-1) = %.1f %% of total "
-                 "time; (p-1)/m = %.1f %% of ideal time. \"m >= 4p keeps it "
-                 "under 20 %%\" holds for the first; here m = %.3gp",
-                 p->stages, p->micro_batches, p->theory_total * 100,
-                 p->theory_ideal * 100, (double)p->micro_batches / p->stages);
+    say_measured(out, &idle);
+    say_theory(out, &idle);
 }

@@ -201,16 +201,23 @@ static struct fixture *new_fixture(void)
     assert_non_null(f);
     fill_job(f);
     fill_derived(f);
-    f->view =
-        (struct view){.trace = &f->trace,
-                      .job = &f->job,
-                      .model = &f->model,
-                      .roles = &f->roles,
-                      .findings = &f->findings,
-                      .pipeline = {2, 8, .13, .11, .15, 1 / 9., 1 / 8., 40},
-                      .per = "step",
-                      .costs = f->costs,
-                      .times = {.event = 400}};
+    f->view = (struct view){.trace = &f->trace,
+                            .job = &f->job,
+                            .model = &f->model,
+                            .roles = &f->roles,
+                            .findings = &f->findings,
+                            .pipeline = {.stages = 2,
+                                         .micro_batches = 8,
+                                         .idle = .13,
+                                         .idle_min = .11,
+                                         .idle_max = .15,
+                                         .idle_passes = .2,
+                                         .theory_total = 1 / 9.,
+                                         .theory_ideal = 1 / 8.,
+                                         .samples = 40},
+                            .per = "step",
+                            .costs = f->costs,
+                            .times = {.event = 400}};
     return f;
 }
 
@@ -285,8 +292,9 @@ static void text_tells_the_story(void **state)
     expect(text, "observed 32 MiB over 2 layers (by the number of calls) and 8 "
                  "micro-batches: 1.00 of");
     expect(text, "one message size");
-    expect(text, "measured 13.0 % of total time");
-    expect(text, "= 11.1 % of total time; (p-1)/m = 12.5 % of ideal");
+    expect(text, "13.0 % of step time (ranks: 11.0 to 15.0)");
+    expect(text, "20.0 % of total time, 25.0 % of ideal time");
+    expect(text, "= 11.1 % of total time, (p-1)/m = 12.5 % of ideal");
     expect(text, "every rank and op is there");
     free(text);
     free_fixture(f);
