@@ -114,7 +114,7 @@ int main(void)
         ours[i] = run_writer(dir, db_path, sizeof(db_path));
         struct row_op *rows = read_back(db_path, &n);
         if (n != PORTIONS * OPS)
-            return 2;
+            exit(2);
         snprintf(bare_path, sizeof(bare_path), "%s/bare%d.db", dir, i);
         ratios[i] = ours[i] / run_bare(bare_path, rows);
         free(rows);
