@@ -203,6 +203,7 @@ static void run_local(char **argv)
 static void check_thread(int signal)
 {
     (void)signal;
+    /* NOLINTNEXTLINE(bugprone-signal-handler): plain system calls */
     if (syscall(SYS_gettid) != syscall(SYS_getpid))
         _exit(1);
 }
