@@ -47,10 +47,7 @@ if(NOT COMMTRACE_SANITIZE)
     ${CMAKE_CURRENT_LIST_DIR}/unit/shim_exports.sh
     $<TARGET_FILE:commtrace_so> ${CMAKE_C_COMPILER}
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/shim)
-  add_test(NAME unit.shim_options COMMAND
-    ${CMAKE_CURRENT_LIST_DIR}/unit/shim_options.sh
-    $<TARGET_FILE:options_table> ${PROJECT_SOURCE_DIR}/README.md)
-  set_tests_properties(unit.shim_exports unit.shim_options
+  set_tests_properties(unit.shim_exports
     PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 endif()
 
