@@ -206,7 +206,7 @@ static const char *bad_header(const char *path)
         return size_of(path, "-wal") > 0 ? NULL : "empty file";
     if (n < (ssize_t)sizeof(h))
         return "not a database";
-    if (memcmp(h, "SQLite format 3", 16))
+    if (memcmp(h, "SQLite format 3", 16) != 0)
         return "not a database";
     pages = (uint64_t)h[28] << 24 | (uint64_t)h[29] << 16 |
             (uint64_t)h[30] << 8 | h[31];

@@ -143,7 +143,7 @@ static void count_places(const struct ct_trace *trace, const struct ct_job *job,
 {
     int r;
 
-    memset(seen, 0, (size_t)(job->nnodes + job->ndomains));
+    memset(seen, 0, (size_t)job->nnodes + (size_t)job->ndomains);
     for (r = 0; r < comm->nranks; r++) {
         const struct ct_process *p;
         char *node, *domain;
@@ -203,7 +203,7 @@ static void set_link(const struct ct_trace *trace, const struct ct_job *job,
 
 void ct_job_links(const struct ct_trace *trace, struct ct_job *job)
 {
-    char *seen = ct_alloc((size_t)(job->nnodes + job->ndomains), 1);
+    char *seen = ct_alloc((size_t)job->nnodes + (size_t)job->ndomains, 1);
     int i;
 
     for (i = 0; i < job->ncomms; i++) {

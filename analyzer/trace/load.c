@@ -300,7 +300,7 @@ static void resolve_parents(struct ct_loader *loader, const int64_t *parents)
     struct ct_process *p = loader->process;
     int i;
 
-    for (i = 0; i < p->ncomms; i++)
+    for (i = 0; parents && i < p->ncomms; i++)
         if (parents[i])
             p->comms[i].parent = ct_ids_find(&loader->comm_ids, parents[i]);
 }

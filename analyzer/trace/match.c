@@ -104,7 +104,7 @@ static void describe_classes(struct ct_matching *m)
 {
     int i, c, n = m->job->nprocesses;
 
-    m->infos = ct_alloc((size_t)n, sizeof(*m->infos));
+    m->infos = ct_alloc((size_t)n, sizeof(void *));
     for (i = 0; i < n; i++) {
         const struct ct_process *p = process_at(m, i);
 
@@ -443,6 +443,8 @@ void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
     struct ct_matching m = {.trace = trace, .job = job};
     int i;
 
+    /* Never NULL, also without any op. */
+    m.lanes = ct_grow(NULL, &m.lane_capacity, 0, sizeof(*m.lanes));
     describe_classes(&m);
     number_clocks(&m);
     for (i = 0; i < job->nprocesses; i++)

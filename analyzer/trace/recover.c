@@ -337,7 +337,7 @@ void ct_load_ring(struct ct_loader *loader)
     struct ct_ring *ring = &loader->ring;
     uint64_t from = loader->ring_tail > 0 ? (uint64_t)loader->ring_tail : 0;
 
-    if (ring->copy && strcmp(ring->uuid, process->uuid))
+    if (ring->copy && strcmp(ring->uuid, process->uuid) != 0)
         ct_ring_release(ring); /* of a later process */
     process->dead = !is_alive(loader);
     process->ring_missing = !ring->copy;

@@ -189,8 +189,8 @@ static int by_size_and_time(const void *left, const void *right)
 static void set_far(struct ct_matching *m, const struct far *far, int n)
 {
     int64_t quartile = far[n / 4].recv_ns;
-    bool tight =
-        (double)far[3 * n / 4].recv_ns <= TIGHT_SPREAD * (double)quartile;
+    int64_t upper = far[n - 1 - n / 4].recv_ns;
+    bool tight = (double)upper <= TIGHT_SPREAD * (double)quartile;
     int i;
 
     for (i = 0; i < n; i++) {

@@ -97,7 +97,7 @@ static void make_comms(struct layout *layout, enum comm_kind kind)
         int comm = -1;
 
         for (i = 0; i < layout->ncomms && comm < 0; i++)
-            if (layout->comms[i].kind == kind &&
+            if (layout->comms[i].kind == kind && layout->comms[i].ranks &&
                 together(layout, kind, layout->comms[i].ranks[0], rank))
                 comm = i;
         if (comm < 0)

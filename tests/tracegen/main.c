@@ -72,7 +72,7 @@ static void order(struct options *o, const char *text)
     int i, a;
 
     for (i = 0; i < AXES; i++) {
-        for (a = 0; a < AXES && strncmp(at, names[a], 2); a++)
+        for (a = 0; a < AXES && strncmp(at, names[a], 2) != 0; a++)
             ;
         if (a == AXES || seen[a] || at[2] != (i + 1 < AXES ? ',' : 0))
             fail("order", text);

@@ -29,7 +29,7 @@ static FILE *open_truth(const char *folder)
     snprintf(path, sizeof(path), "%s/truth.json", folder);
     f = fopen(path, "r");
     assert_non_null(f);
-    while (strcmp(line, " \"steps\": [\n"))
+    while (strcmp(line, " \"steps\": [\n") != 0)
         assert_non_null(fgets(line, sizeof(line), f));
     return f;
 }
