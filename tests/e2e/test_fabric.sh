@@ -174,6 +174,26 @@ case_launch() {
     [ "$(grep -c hello "$scratch/out")" = 2 ] || fail "signals"
 }
 
+# Noise is that of the seed: the same in every run, another with another seed.
+sweep_with_seed() {
+    sed "s/^link.*/& jitter=0.2/" "$machines/two_hosts.fabric" \
+        >"$scratch/m.fabric"
+    echo "seed $1" >>"$scratch/m.fabric"
+    FABRIC=$scratch/m.fabric launch -n 2 -- sweep --ops all_reduce --min 64K \
+        --max 64K --iters 10 | awk '/all_reduce/ { print $7 }'
+}
+
+case_jitter() {
+    first=$(sweep_with_seed 1)
+    again=$(sweep_with_seed 1)
+    other=$(sweep_with_seed 2)
+    echo "$first us, again $again us, another seed $other us"
+    awk -v a="$first" -v b="$again" -v c="$other" 'BEGIN {
+        exit !(a / b < 1.005 && b / a < 1.005 &&
+            (a / c > 1.005 || c / a > 1.005) &&
+            a > 2164 * 0.8 && a < 2164 * 1.2) }' || fail "noise"
+}
+
 step_ms() {
     launch -n 2 -- train3d --tp 2 --layers 2 --micro-batches 2 \
         --compute-us 8000 --summary | sed -n 's/^step_ms_median=//p'

@@ -179,6 +179,7 @@ static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
     *newcomm = comm_attach(hash, nranks, rank, device, fabric_host_id(rank));
     if (!*newcomm)
         return group_fail(ncclSystemError);
+    (*newcomm)->noise = (uint64_t)nranks;
     return group_add_init(*newcomm);
 }
 

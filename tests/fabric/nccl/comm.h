@@ -14,7 +14,8 @@ struct premul;
 
 struct ncclComm {
     uint64_t magic;
-    uint64_t id; /* equal on all ranks */
+    uint64_t id;    /* equal on all ranks, different for each communicator */
+    uint64_t noise; /* names it the same in every run of the job */
     int rank;
     int nranks;
     int device;

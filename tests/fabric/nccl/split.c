@@ -68,11 +68,12 @@ static void find_place(const struct split *split, int *rank, int *nranks)
     }
 }
 
-static uint64_t id_of(const struct split *split)
+/* A name for the child, made of one of its parent's names. */
+static uint64_t derive(uint64_t parent, const struct split *split)
 {
     uint64_t vote = (uint64_t)split->number << 32 | (uint32_t)split->color;
 
-    return fabric_mix(split->parent->id + fabric_mix(vote));
+    return fabric_mix(parent + fabric_mix(vote));
 }
 
 ncclResult_t split_count(struct split *split)
@@ -89,9 +90,12 @@ ncclResult_t split_count(struct split *split)
     segment_ring_all(comm->segment);
     if (split->color == NCCL_SPLIT_NOCOLOR)
         return ncclSuccess;
-    *split->newcomm =
-        comm_attach(id_of(split), nranks, rank, comm->device, comm->host_id);
-    return *split->newcomm ? ncclSuccess : ncclSystemError;
+    *split->newcomm = comm_attach(derive(comm->id, split), nranks, rank,
+                                  comm->device, comm->host_id);
+    if (!*split->newcomm)
+        return ncclSystemError;
+    (*split->newcomm)->noise = derive(comm->noise, split);
+    return ncclSuccess;
 }
 
 void split_finish(struct split *split)

@@ -35,7 +35,7 @@ static const struct fabric_link *link_of(struct ncclComm *comm, int peer)
 /* The same job gets the same noise again, whatever the order of events. */
 static double stretch(struct ncclComm *comm, int peer, double jitter)
 {
-    uint64_t h = fabric_mix(fabric_config()->seed ^ comm->id);
+    uint64_t h = fabric_mix(fabric_config()->seed ^ comm->noise);
 
     if (jitter <= 0)
         return 1;
