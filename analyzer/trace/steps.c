@@ -30,10 +30,12 @@
 #include "trace/stages.h"
 
 #define MIN_OCCURRENCES 3
-#define REGULAR_SHARE                                                 \
-    0.6                   /* of distances, equal within TOLERANCE: an \
-                             evaluation now and then lengthens some */
-#define TOLERANCE 0.02    /* of the distance, at least one call */
+#define REGULAR_SHARE                                                \
+    0.6                  /* of distances, equal within TOLERANCE: an \
+                            evaluation now and then lengthens some */
+#define TOLERANCE 0.02   /* of the distance, at least one call */
+#define COMMON_SHARE 0.6 /* of all calls: a token too common */
+#define FEW_BYTES 64
 #define EQUAL_SHARE 0.8   /* of segments with the usual tokens */
 #define COVERED_SHARE 0.6 /* of the calls that are like those of a step */
 
@@ -56,6 +58,15 @@ static int token_at(const struct ct_stream *s, int op)
     return s->token_of[s->process->ops[op].cls];
 }
 
+/* Calls of one sort differ only in size, peer or reduction; but a handful of
+ * bytes (norm, loss, barrier) is another sort than a message. */
+static int sort_of(struct ct_intern *sorts, const struct ct_op_class_row *class)
+{
+    int key[3] = {class->comm, (int)class->base, class->bytes <= FEW_BYTES};
+
+    return ct_intern_add(sorts, key, sizeof(key));
+}
+
 static void name_tokens(struct ct_stream *s)
 {
     const struct ct_process *p = s->process;
@@ -73,7 +84,7 @@ static void name_tokens(struct ct_stream *s)
         enum ct_op_class cls = ct_op_infos[class->kind].cls;
 
         s->token_of[c] = token;
-        s->tokens[token].sort = ct_intern_add(&sorts, key, 2 * sizeof(*key));
+        s->tokens[token].sort = sort_of(&sorts, class);
         s->tokens[token].collective = cls == CT_COLL || cls == CT_ROOTED;
         s->tokens[token].hash = ct_mix64((uint64_t)token + 1);
     }
@@ -144,24 +155,66 @@ static int64_t median(int64_t *values, int n)
     return values[n / 2];
 }
 
-static int64_t median_distance(struct places p)
-{
-    int64_t *distances = ct_alloc((size_t)p.n - 1, sizeof(*distances));
-    int64_t middle;
-    int i;
-
-    for (i = 0; i < p.n - 1; i++)
-        distances[i] = p.at[i + 1] - p.at[i];
-    middle = median(distances, p.n - 1);
-    free(distances);
-    return middle;
-}
-
 static bool is_near(int64_t distance, int64_t usual)
 {
     double slack = fmax(1, TOLERANCE * (double)usual);
 
     return fabs((double)(distance - usual)) <= slack;
+}
+
+/* The value that would stand at index k if values were sorted; reorders. */
+static int64_t nth(int64_t *values, int n, int k)
+{
+    int low = 0, high = n - 1;
+
+    while (low < high) {
+        int64_t pivot = values[low + (high - low) / 2];
+        int i = low, j = high;
+
+        while (i <= j) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i <= j) {
+                int64_t swap = values[i];
+
+                values[i++] = values[j];
+                values[j--] = swap;
+            }
+        }
+        if (k > j && k < i)
+            break;
+        if (k <= j)
+            high = j;
+        else
+            low = i;
+    }
+    return values[k];
+}
+
+/* The distance that most are near to, if any: it is one of these quantiles. Of
+ * as many, the shortest: what comes between steps makes longer ones. */
+static int64_t usual_distance(struct places p)
+{
+    int n = p.n - 1, best = 0, q, i;
+    int64_t *distances = ct_alloc((size_t)n, sizeof(*distances)), usual = 0;
+
+    for (i = 0; i < n; i++)
+        distances[i] = p.at[i + 1] - p.at[i];
+    for (q = 1; q <= 3; q++) {
+        int64_t distance = nth(distances, n, (int)((int64_t)n * q / 4));
+        int near = 0;
+
+        for (i = 0; i < n; i++)
+            near += is_near(distances[i], distance);
+        if (near > best) {
+            best = near;
+            usual = distance;
+        }
+    }
+    free(distances);
+    return usual;
 }
 
 /* Most distances are alike, once those before the first that is are skipped:
@@ -173,7 +226,7 @@ static bool is_regular(const struct ct_stream *s, struct ct_anchor *anchor)
 
     later.at += p.n / 2 - 1;
     later.n -= p.n / 2 - 1;
-    anchor->distance = median_distance(later);
+    anchor->distance = usual_distance(later);
     while (p.n > 1 && !is_near(p.at[1] - p.at[0], anchor->distance)) {
         anchor->skip++;
         p = places_of(s, anchor);
@@ -245,8 +298,8 @@ static int usual_ends(const struct ct_stream *s, const struct ct_anchor *anchor)
     return n;
 }
 
-/* Whether the usual segment can be a step at all; marks the sorts of its
- * calls. */
+/* Marks the sorts of calls in the usual segment; whether it can be a step at
+ * all. */
 static bool look_into(const struct ct_stream *s, const struct ct_anchor *anchor,
                       bool *sorts)
 {
@@ -280,59 +333,102 @@ static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
     return alike ? (double)inside / alike : 0;
 }
 
-static bool holds(const struct ct_stream *s, int token,
-                  struct ct_anchor *anchor)
+/* Whether a regular token can be the anchor; sorts gets the sorts of a step.
+ */
+static bool holds(const struct ct_stream *s, struct ct_anchor *anchor,
+                  bool *sorts)
 {
-    bool *sorts, ok;
-    int equal, n;
+    int equal, n = places_of(s, anchor).n - 1;
 
-    *anchor = (struct ct_anchor){.token = token};
-    if (!is_regular(s, anchor) || anchor->distance == 1)
-        return false;
-    n = places_of(s, anchor).n - 1;
     measure_usual(s, anchor, &equal);
     if (2 * equal < n || usual_ends(s, anchor) < EQUAL_SHARE * n)
         return false;
-    sorts = ct_alloc((size_t)s->nsorts, sizeof(*sorts));
-    ok = look_into(s, anchor, sorts) &&
-         covered(s, anchor, sorts) >= COVERED_SHARE;
-    free(sorts);
-    return ok;
+    memset(sorts, 0, (size_t)s->nsorts * sizeof(*sorts));
+    return look_into(s, anchor, sorts) &&
+           covered(s, anchor, sorts) >= COVERED_SHARE;
 }
 
-struct ranked_token {
-    int n, token;
+struct candidate {
+    int n; /* occurrences in steps */
+    struct ct_anchor anchor;
 };
 
 static int rarest_first(const void *left, const void *right)
 {
-    const struct ranked_token *a = left, *b = right;
+    const struct candidate *a = left, *b = right;
 
     if (a->n != b->n)
         return a->n < b->n ? -1 : 1;
-    return a->token < b->token ? -1 : 1;
+    return a->anchor.token < b->anchor.token ? -1 : 1;
 }
 
-/* The rarest token that holds and, if steps is not 0, gives about that many
- * steps. */
+/* Tokens that occur at a regular distance. More than every second call is no
+ * end of a step. */
+static struct candidate *find_candidates(const struct ct_stream *s, int *n_p)
+{
+    struct candidate *found = ct_alloc((size_t)s->ntokens, sizeof(*found));
+    int t;
+
+    *n_p = 0;
+    for (t = 0; t < s->ntokens; t++) {
+        struct candidate *c = &found[*n_p];
+
+        if (s->tokens[t].n < MIN_OCCURRENCES ||
+            s->tokens[t].n > COMMON_SHARE * s->process->nops)
+            continue;
+        c->anchor = (struct ct_anchor){.token = t};
+        if (!is_regular(s, &c->anchor) || c->anchor.distance == 1)
+            continue;
+        c->n = places_of(s, &c->anchor).n;
+        ++*n_p;
+    }
+    qsort(found, (size_t)*n_p, sizeof(*found), rarest_first);
+    return found;
+}
+
+static bool has_all(const bool *sorts, const bool *wanted, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (wanted[i] && !sorts[i])
+            return false;
+    return true;
+}
+
+static bool is_wanted(int n, int steps)
+{
+    return !steps || (n >= steps && n <= steps + steps / 4 + 2);
+}
+
+/* The rarest token that holds; if steps is not 0, one that gives about that
+ * many steps.
+ * What happens every few steps (an evaluation, a checkpoint) is as regular as
+ * a step, and rarer. The step inside is known by holding the same sorts of
+ * calls, at least twice as often; a micro-batch lacks some. */
 static bool find_period(const struct ct_stream *s, int steps,
                         struct ct_anchor *anchor)
 {
-    struct ranked_token *order = ct_alloc((size_t)s->ntokens, sizeof(*order));
-    int t, n = 0;
-    bool found = false;
+    bool *sorts = ct_alloc((size_t)s->nsorts, sizeof(*sorts));
+    bool *wanted = ct_alloc((size_t)s->nsorts, sizeof(*wanted));
+    struct candidate *candidates;
+    int i, n, fewest = 0;
 
-    for (t = 0; t < s->ntokens; t++)
-        if (s->tokens[t].n >= MIN_OCCURRENCES)
-            order[n++] = (struct ranked_token){s->tokens[t].n, t};
-    qsort(order, (size_t)n, sizeof(*order), rarest_first);
-    for (t = 0; t < n && !found; t++) {
-        if (steps && (order[t].n < steps || order[t].n > steps + steps / 4 + 2))
+    candidates = find_candidates(s, &n);
+    for (i = 0; i < n; i++) {
+        struct candidate *c = &candidates[i];
+
+        if (!is_wanted(c->n, steps) || c->n < fewest ||
+            !holds(s, &c->anchor, sorts) || !has_all(sorts, wanted, s->nsorts))
             continue;
-        found = holds(s, order[t].token, anchor);
+        *anchor = c->anchor;
+        memcpy(wanted, sorts, (size_t)s->nsorts * sizeof(*sorts));
+        fewest = 2 * c->n - 1;
     }
-    free(order);
-    return found;
+    free(candidates);
+    free(sorts);
+    free(wanted);
+    return fewest > 0;
 }
 
 int64_t ct_stream_begin(const struct ct_stream *s, int op)
