@@ -174,21 +174,21 @@ struct ct_instance {
     int comm; /* index in ct_job.comms */
     enum ct_op base;
     uint32_t ordinal;
+    int usage;           /* index in ct_job.usages */
     uint64_t bytes;      /* S */
     int64_t transfer_ns; /* CT_NO_TIME: unknown */
     int64_t wait_sum_ns; /* over the ranks that were timed */
     int64_t wait_max_ns;
-    int usage;       /* index in ct_job.usages */
     uint32_t ranks;  /* records found */
     uint32_t timed;  /* of them with a GPU time */
+    int src, dst;    /* p2p: ranks in comm; CT_NONE */
     bool grouped;    /* several ops in one launch: one sample, no alpha-beta */
     bool bound;      /* transfer is an upper bound: a rank is missing */
     bool overlapped; /* p2p whose receiver came late: transfer hidden, a lower
                         bound at best */
-    bool estimated;  /* p2p without a common clock: transfer is the lower
-                        quartile of all recvs of its edge and size */
+    bool estimated;  /* p2p without a common clock, where recvs of its edge and
+                        size do not agree: transfer is their lower quartile */
     bool mismatch;   /* ranks disagree on kind, type or size */
-    int src, dst;    /* p2p: ranks in comm; CT_NONE */
 };
 
 /* All instances that are alike: same communicator, operation, reduction, type,
