@@ -7,28 +7,38 @@
 #include <string.h>
 
 #include "report/commands.h"
+#include "run.h"
 
 static const struct cli_command commands[] = {
+    {"run", run_run, cli_run_options, "-- COMMAND [ARGUMENT...]",
+     "Run a command with its NCCL calls recorded.",
+     "  commtrace run -- torchrun --nproc-per-node 8 train.py\n"
+     "  srun commtrace run --dir /scratch/trace -- python train.py",
+     true},
     {"report", report_run, cli_report_options, "DIR|FILE...",
      "Say what a job's communication is for, costs, and should have cost.",
      "  commtrace report commtrace-4711\n"
      "  commtrace report --reference sweep-trace commtrace-4711\n"
-     "  commtrace report --json commtrace-4711 | python3 -m json.tool"},
+     "  commtrace report --json commtrace-4711 | python3 -m json.tool",
+     false},
     {"ops", ops_run, cli_ops_options, "DIR|FILE...",
      "List operations, rank by rank, in the order of their calls.",
      "  commtrace ops --rank 3 --kind all_reduce --limit 20 commtrace-4711\n"
-     "  commtrace ops --in-flight commtrace-4711"},
+     "  commtrace ops --in-flight commtrace-4711",
+     false},
     {"groups", groups_run, cli_plain_options, "DIR|FILE...",
      "List communicators: their ranks, places, links and roles.",
-     "  commtrace groups commtrace-4711"},
+     "  commtrace groups commtrace-4711", false},
     {"model", model_run, cli_model_options, "DIR|FILE...",
      "Fit T = alpha + S / bandwidth; show observed beside predicted.",
      "  commtrace model commtrace-4711\n"
-     "  commtrace model --reference sweep-trace commtrace-4711"},
+     "  commtrace model --reference sweep-trace commtrace-4711",
+     false},
     {"merge", merge_run, cli_merge_options, "DIR|FILE...",
      "Write the traces of all ranks into one SQLite database, with views.",
      "  commtrace merge --db job.db commtrace-4711\n"
-     "  sqlite3 job.db < samples/sql/tp_over_network.sql"},
+     "  sqlite3 job.db < samples/sql/tp_over_network.sql",
+     false},
 };
 
 #define NCOMMANDS (sizeof commands / sizeof commands[0])
@@ -73,8 +83,8 @@ static void describe(char *doc, size_t size)
                                  commands[i].name, commands[i].meaning);
     snprintf(doc + used, size - used,
              "\nExample:\n"
-             "  LD_PRELOAD=libcommtrace.so torchrun train.py\n"
-             "  commtrace report commtrace-4711\n"
+             "  commtrace run --dir trace -- torchrun train.py\n"
+             "  commtrace report trace\n"
              "\n`commtrace COMMAND --help` says more.");
 }
 

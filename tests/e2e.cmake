@@ -9,6 +9,7 @@ function(commtrace_e2e name)
 endfunction()
 
 commtrace_e2e(sequence)
+commtrace_e2e(run)
 
 add_test(NAME fuzz.mutate COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/mutate.py 1 100)

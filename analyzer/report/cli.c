@@ -11,6 +11,7 @@ enum {
     KEY_JSON = 256,
     KEY_REFERENCE,
     KEY_DB,
+    KEY_DIR,
     KEY_RANK,
     KEY_STEP,
     KEY_KIND,
@@ -58,6 +59,11 @@ const struct argp_option cli_model_options[] = {
 
 const struct argp_option cli_merge_options[] = {
     {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0}, {0}};
+
+const struct argp_option cli_run_options[] = {
+    {"dir", KEY_DIR, "DIR", 0,
+     "folder of the traces (default: COMMTRACE_DIR, else commtrace-<job>)", 0},
+    {0}};
 
 int cli_fail(const struct cli *cli, const char *format, ...)
 {
@@ -146,11 +152,21 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
     case KEY_DB:
         cli->db = arg;
         return 0;
+    case KEY_DIR:
+        cli->dir = arg;
+        return 0;
     case ARGP_KEY_ARG:
+        if (cli->takes_command)
+            break;
         return set_path(cli, arg);
+    case ARGP_KEY_ARGS:
+        for (int i = state->next; i < state->argc; i++)
+            set_path(cli, state->argv[i]);
+        return 0;
     default:
         return parse_filter(key, arg, cli);
     }
+    return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS comes with all of them */
 }
 
 int cli_run(const struct cli_command *command, int argc, char **argv)
@@ -158,7 +174,11 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
     char name[64], doc[1200];
     struct argp argp = {
         command->options, parse_key, command->arguments, doc, NULL, NULL, NULL};
-    struct cli cli = {.command = name, .rank = -1, .step = -1, .limit = -1};
+    struct cli cli = {.command = name,
+                      .takes_command = command->takes_command,
+                      .rank = -1,
+                      .step = -1,
+                      .limit = -1};
     int status = CLI_EXIT_INPUT;
 
     snprintf(name, sizeof name, "commtrace %s", command->name);
@@ -168,11 +188,15 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
     if (!cli.paths)
         return cli_fail(&cli, "out of memory");
     argv[0] = name;
-    if (argp_parse(&argp, argc, argv, 0, NULL, &cli) == 0) {
+    if (argp_parse(&argp, argc, argv,
+                   command->takes_command ? ARGP_IN_ORDER : 0, NULL,
+                   &cli) == 0) {
         if (cli.npaths)
             status = command->run(&cli);
         else
-            cli_fail(&cli, "no folder or file of traces given");
+            cli_fail(&cli, command->takes_command
+                               ? "no command given"
+                               : "no folder or file of traces given");
     }
     free(cli.paths);
     return status;

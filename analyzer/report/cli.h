@@ -15,11 +15,13 @@
 
 struct cli {
     const char *command; /* "commtrace ops" */
-    char **paths;        /* folders and files to read */
+    char **paths;        /* folders and files to read; `run`: the command */
     int npaths;
+    bool takes_command;
     bool json;
     const char *reference; /* NULL: none */
     const char *db;        /* job.db to write; NULL: none */
+    const char *dir;       /* where traces go; NULL: chosen */
     /* Filters of `ops`; CT_NONE or NULL: all. */
     int rank, step;
     const char *kind, *comm, *role;
@@ -34,10 +36,12 @@ struct cli_command {
     const char *arguments; /* after the options, in `--help` */
     const char *meaning;   /* one line */
     const char *example;   /* command lines with what they do */
+    bool takes_command;    /* the arguments are a command of their own */
 };
 
 extern const struct argp_option cli_report_options[], cli_ops_options[],
-    cli_plain_options[], cli_model_options[], cli_merge_options[];
+    cli_plain_options[], cli_model_options[], cli_merge_options[],
+    cli_run_options[];
 
 /* Parses the words after the command's name and runs it. */
 int cli_run(const struct cli_command *command, int argc, char **argv);
