@@ -34,46 +34,28 @@ static double calls_of(const struct ct_job *job, const struct ct_usage *usage)
                             : 0;
 }
 
-static double median_us(const struct ct_usage *usage)
+/* Time of one transfer and its standard error in us; NAN: never timed. */
+static double observed_us(const struct ct_case *c, int usage, double *error_p)
 {
-    return usage->median_ns == CT_NO_TIME ? NAN
-                                          : (double)usage->median_ns / 1e3;
+    const int64_t median_ns = c->job->usages[usage].median_ns;
+
+    if (!isnan(c->located_us[usage])) {
+        *error_p = c->located_us[usage] * c->located_error[usage];
+        return c->located_us[usage];
+    }
+    if (median_ns == CT_NO_TIME)
+        return NAN;
+    *error_p = .1 * (double)median_ns / 1e3;
+    return (double)median_ns / 1e3;
 }
 
-static int compare_ns(const void *pa, const void *pb)
+static void add_usage(const struct ct_case *c, int id, struct price *price)
 {
-    const int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
-
-    return (a > b) - (a < b);
-}
-
-/* Standard error of the median from the quartiles, in us. */
-static double median_error_us(const struct ct_usage *usage)
-{
-    const size_t n = (size_t)usage->nsamples;
-    int64_t *sorted;
-    double spread;
-
-    if (n < 4)
-        return .1 * median_us(usage);
-    sorted = malloc(n * sizeof *sorted);
-    if (!sorted)
-        return .1 * median_us(usage);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = usage->samples[i];
-    qsort(sorted, n, sizeof *sorted, compare_ns);
-    spread = (double)(sorted[n - 1 - n / 4] - sorted[n / 4]) / 1349;
-    free(sorted);
-    return 1.25 * spread / sqrt((double)n);
-}
-
-static void add_usage(const struct ct_case *c, const struct ct_usage *usage,
-                      struct price *price)
-{
+    const struct ct_usage *usage = &c->job->usages[id];
     const double calls = calls_of(c->job, usage);
-    const double us = median_us(usage);
     enum ct_source source;
-    double error;
+    double error, observed_error = 0;
+    const double us = observed_us(c, id, &observed_error);
 
     if (!(calls > 0) || isnan(us))
         return;
@@ -84,7 +66,7 @@ static void add_usage(const struct ct_case *c, const struct ct_usage *usage,
     price->timed = true;
     price->calls += calls;
     price->observed_us += calls * us;
-    price->observed_var += pow(calls * median_error_us(usage), 2);
+    price->observed_var += pow(calls * observed_error, 2);
     price->predicted_us += calls * inside;
     price->predicted_error += calls * inside * error;
     if (source > price->source) /* as good as its weakest part */
@@ -103,7 +85,7 @@ static struct price price_of(const struct ct_case *c, int role)
 
     for (int i = 0; i < c->job->nusages; i++)
         if (c->roles->of_usage[i] == role)
-            add_usage(c, &c->job->usages[i], &price);
+            add_usage(c, i, &price);
     if (!price.timed)
         price.source = CT_SOURCE_PRIOR;
     return price;
@@ -228,12 +210,17 @@ static void tell(const struct ct_case *c, const struct price *price, int groups,
 {
     const struct ct_comm *comm = &c->job->comms[row->comm];
     char ranks[60], hosts[90], bytes[24], more[40] = "";
+    char whole[64] = "";
 
     ct_ranks_text(c->trace, comm, ranks, sizeof ranks);
     name_hosts(c, comm, hosts, sizeof hosts);
     bytes_text(price->top_bytes, bytes, sizeof bytes);
     if (groups > 1)
         snprintf(more, sizeof more, ", the worst of %d such groups,", groups);
+    if (row->step_loss_ms > row->loss_ms * 1.01)
+        snprintf(whole, sizeof whole,
+                 ", %.3g of the step since the pipeline waits",
+                 row->step_loss_ms);
     if (!price->timed) {
         snprintf(row->text, sizeof row->text,
                  "TP=%d: the group of ranks %s%s spans %d NVLink domains "
@@ -244,11 +231,19 @@ static void tell(const struct ct_case *c, const struct price *price, int groups,
     snprintf(row->text, sizeof row->text,
              "TP=%d: the group of ranks %s%s spans %d NVLink domains (%s); its "
              "%.4g calls, mostly %s of %s, take %.3g ms per %s, inside one "
-             "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]",
+             "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]%s",
              comm->nranks, ranks, more, comm->ndomains, hosts, price->calls,
              ct_op_infos[price->top_base].name, bytes, row->observed_ms,
              row->per, row->predicted_ms, source_words[row->source],
-             row->loss_ms, row->loss_low_ms, row->loss_high_ms);
+             row->loss_ms, row->loss_low_ms, row->loss_high_ms, whole);
+}
+
+/* By how much a pipeline lengthens what each micro-batch of a stage takes. */
+static double stretch(const struct ct_roles *roles)
+{
+    const double p = roles->pp, m = roles->micro_batches;
+
+    return p > 1 && m > 0 ? (m + p - 1) / m : 1;
 }
 
 static void fill(const struct ct_case *c, const struct price *price, int role,
@@ -266,6 +261,7 @@ static void fill(const struct ct_case *c, const struct price *price, int role,
     row->observed_ms = price->observed_us / 1e3;
     row->predicted_ms = price->predicted_us / 1e3;
     row->loss_ms = row->observed_ms - row->predicted_ms;
+    row->step_loss_ms = row->loss_ms * stretch(c->roles);
     row->loss_low_ms = row->loss_ms - error / 1e3;
     row->loss_high_ms = row->loss_ms + error / 1e3;
     /* How sure that anything is lost at all: one-sided normal. */

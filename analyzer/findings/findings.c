@@ -33,6 +33,7 @@ struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
                                    .loss_ms = NAN,
                                    .loss_low_ms = NAN,
                                    .loss_high_ms = NAN,
+                                   .step_loss_ms = NAN,
                                    .per = "step",
                                    .source = CT_SOURCE_PRIOR,
                                    .confidence = 1};
@@ -102,22 +103,30 @@ static int compare_rows(const void *pa, const void *pb)
     return a->comm - b->comm;
 }
 
+static bool apply(const struct ct_case *c, struct ct_findings *findings)
+{
+    return ct_rule_crossing(c, findings) && ct_rule_quality(c, findings);
+}
+
 struct ct_findings *ct_findings_build(const struct ct_trace *trace,
                                       const struct ct_job *job,
                                       const struct ct_model *model,
                                       const struct ct_model *reference,
                                       const struct ct_roles *roles)
 {
-    const struct ct_case c = {trace, job, model, reference, roles};
     struct ct_findings *findings = calloc(1, sizeof *findings);
+    double *us = malloc((2 * (size_t)job->nusages + 1) * sizeof *us);
+    const struct ct_case c = {
+        trace, job, model, reference, roles, us, us ? us + job->nusages : NULL};
 
-    if (!findings)
-        return NULL;
-    if (!ct_rule_crossing(&c, findings) || !ct_rule_quality(&c, findings)) {
+    if (!findings || !us ||
+        ct_model_locate(trace, job, us, us + job->nusages) != 0 ||
+        !apply(&c, findings)) {
         ct_findings_free(findings);
-        return NULL;
+        findings = NULL;
     }
-    if (findings->n > 0)
+    free(us);
+    if (findings && findings->n > 0)
         qsort(findings->rows, (size_t)findings->n, sizeof *findings->rows,
               compare_rows);
     return findings;

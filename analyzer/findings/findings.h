@@ -24,13 +24,16 @@ struct ct_finding_row {
     double predicted_ms; /* inside one node */
     double loss_ms;
     double loss_low_ms, loss_high_ms; /* 90 % interval */
+    double step_loss_ms; /* what a whole step is longer for it: the stages of a
+                            pipeline wait for each other's calls while it fills
+                            and drains, loss * (m+p-1)/m; loss without one */
     int groups;      /* communicators that the finding is about; the figures are
                         those of comm, the worst: a step waits for its slowest
                         group, so their losses do not add up */
     const char *per; /* "step" or "second" */
     enum ct_source source;
     double confidence; /* 0..1 */
-    char text[400];
+    char text[512];
     char advice[200];
 };
 

@@ -11,6 +11,7 @@ struct ct_case {
     const struct ct_job *job;
     const struct ct_model *model, *reference;
     const struct ct_roles *roles;
+    const double *located_us, *located_error; /* see ct_model_locate */
 };
 
 /* A new row about the whole job; NULL without memory. It stays valid until the

@@ -114,10 +114,8 @@ static bool has_exchanges(const struct ct_sample_set *set, const int *order,
     return false;
 }
 
-/* One point from k usages; false without memory. */
-static bool make_point(const struct ct_job *job,
-                       const struct ct_sample_set *set, const int *order, int k,
-                       struct ct_point *point)
+bool ct_curve_point(const struct ct_job *job, const struct ct_sample_set *set,
+                    const int *order, int k, struct ct_point *point)
 {
     const bool exchanges = has_exchanges(set, order, k);
     int64_t total = 0, kept = 0;
@@ -163,7 +161,7 @@ struct ct_point *ct_curve_points(const struct ct_job *job,
         struct ct_point point;
 
         k = same_size(job, order + i, n - i);
-        if (!make_point(job, set, order + i, k, &point)) {
+        if (!ct_curve_point(job, set, order + i, k, &point)) {
             free(points);
             return NULL;
         }

@@ -22,6 +22,11 @@ int ct_curve_key_cmp(const struct ct_curve_key *a,
  * frees *order_p. Returns how many, or -1 without memory. */
 int ct_curve_order(const struct ct_job *job, int **order_p);
 
+/* One point from the k usages order[0..k), us NAN where none was measured;
+ * false without memory. */
+bool ct_curve_point(const struct ct_job *job, const struct ct_sample_set *set,
+                    const int *order, int k, struct ct_point *point);
+
 /* The points of usages order[0..n), all of one key. The caller frees the
  * result; *npoints_p gets their number (0: none was measured). NULL without
  * memory. *samples_p gets the number of transfers. */

@@ -31,45 +31,36 @@ static int same_bytes(const struct ct_job *job, const int *order, int n)
     return k;
 }
 
-/* Median of exchanges, which are sorted, else of the usage. */
-static double median_us(const struct ct_usage *usage,
-                        const struct ct_samples *samples)
-{
-    if (samples->exchanges)
-        return (double)samples->ns[samples->n / 2] / 1e3;
-    return usage->median_ns == CT_NO_TIME ? NAN
-                                          : (double)usage->median_ns / 1e3;
-}
-
-/* Median time of usages of one key and size: from transfers that were timed
- * alone where there are any, else from whatever was timed. */
+/* Time of usages of one key and size: from transfers that are fit for fits
+ * where there are any, else the median of whatever was timed. */
 static double observed_us(const struct ct_job *job,
-                          const struct ct_sample_set *set, const int *order,
-                          int n)
+                          const struct ct_sample_set *set,
+                          const double *located_us, const int *order, int n)
 {
-    double alone = 0, any = 0;
-    int64_t nalone = 0, nany = 0;
+    double fit = 0, any = 0;
+    int64_t nfit = 0, nany = 0;
 
     for (int i = 0; i < n; i++) {
         const struct ct_usage *usage = &job->usages[order[i]];
-        const struct ct_samples *samples = &set->of_usage[order[i]];
-        const double us = median_us(usage, samples);
+        const double us = located_us[order[i]];
 
-        if (isnan(us))
-            continue;
-        alone += us * (double)samples->n;
-        nalone += samples->n;
-        any += us * (double)usage->calls;
-        nany += usage->calls;
+        if (!isnan(us)) {
+            fit += us * (double)set->of_usage[order[i]].n;
+            nfit += set->of_usage[order[i]].n;
+        }
+        if (usage->median_ns != CT_NO_TIME) {
+            any += (double)usage->median_ns / 1e3 * (double)usage->calls;
+            nany += usage->calls;
+        }
     }
-    if (nalone > 0)
-        return alone / (double)nalone;
+    if (nfit > 0)
+        return fit / (double)nfit;
     return nany > 0 ? any / (double)nany : NAN;
 }
 
 static void predict(const struct ct_job *job, const struct ct_sample_set *set,
-                    const struct ct_fit *fit, const int *order, int n,
-                    struct ct_prediction *row)
+                    const double *located_us, const struct ct_fit *fit,
+                    const int *order, int n, struct ct_prediction *row)
 {
     const struct ct_usage *usage = &job->usages[order[0]];
 
@@ -79,7 +70,7 @@ static void predict(const struct ct_job *job, const struct ct_sample_set *set,
                                   .bytes = usage->bytes};
     for (int i = 0; i < n; i++)
         row->calls += job->usages[order[i]].calls;
-    row->observed_us = observed_us(job, set, order, n);
+    row->observed_us = observed_us(job, set, located_us, order, n);
     row->fit_us = ct_fit_us(fit, (double)row->bytes, NULL);
     row->prior_us =
         ct_model_prior_us(fit->link, fit->base, fit->nranks, row->bytes);
@@ -88,7 +79,8 @@ static void predict(const struct ct_job *job, const struct ct_sample_set *set,
 }
 
 static bool add_key(struct ct_model *model, const struct ct_job *job,
-                    const struct ct_sample_set *set, const int *order, int n)
+                    const struct ct_sample_set *set, const double *located_us,
+                    const int *order, int n)
 {
     const struct ct_curve_key key = ct_curve_key(job, &job->usages[order[0]]);
     struct ct_fit *fit = &model->fits[model->nfits];
@@ -105,8 +97,54 @@ static bool add_key(struct ct_model *model, const struct ct_job *job,
     fit->why = fit->words;
     for (int i = 0; i < n; i += k) {
         k = same_bytes(job, order + i, n - i);
-        predict(job, set, fit, order + i, k,
+        predict(job, set, located_us, fit, order + i, k,
                 &model->predictions[model->npredictions++]);
+    }
+    return true;
+}
+
+static bool locate(const struct ct_job *job, const struct ct_sample_set *set,
+                   double *us, double *relative_error)
+{
+    for (int u = 0; u < job->nusages; u++) {
+        struct ct_point point;
+
+        if (!ct_curve_point(job, set, &u, 1, &point))
+            return false;
+        us[u] = point.us;
+        relative_error[u] =
+            1.25 * point.spread / sqrt((double)(point.n > 0 ? point.n : 1));
+    }
+    return true;
+}
+
+int ct_model_locate(const struct ct_trace *trace, const struct ct_job *job,
+                    double *us, double *relative_error)
+{
+    struct ct_sample_set set;
+    bool good;
+
+    if (ct_samples_gather(trace, job, &set) != 0)
+        return -1;
+    good = locate(job, &set, us, relative_error);
+    ct_samples_release(&set);
+    return good ? 0 : -1;
+}
+
+static bool add_keys(struct ct_model *model, const struct ct_job *job,
+                     const struct ct_sample_set *set, const double *located_us,
+                     const int *order, int n)
+{
+    int k;
+
+    model->fits = calloc((size_t)n + 1, sizeof *model->fits);
+    model->predictions = calloc((size_t)n + 1, sizeof *model->predictions);
+    if (!model->fits || !model->predictions)
+        return false;
+    for (int i = 0; i < n; i += k) {
+        k = same_key(job, order + i, n - i);
+        if (!add_key(model, job, set, located_us, order + i, k))
+            return false;
     }
     return true;
 }
@@ -114,33 +152,24 @@ static bool add_key(struct ct_model *model, const struct ct_job *job,
 struct ct_model *ct_model_build(const struct ct_trace *trace,
                                 const struct ct_job *job)
 {
+    const size_t room = 2 * (size_t)job->nusages + 1;
     struct ct_model *model = calloc(1, sizeof *model);
+    double *located_us = malloc(room * sizeof *located_us);
     struct ct_sample_set set = {0};
     int *order = NULL;
-    int n, k;
+    const int n = ct_curve_order(job, &order);
 
-    if (!model)
-        return NULL;
-    n = ct_curve_order(job, &order);
-    if (n < 0 || ct_samples_gather(trace, job, &set) != 0)
-        goto err;
-    model->fits = calloc((size_t)n + 1, sizeof *model->fits);
-    model->predictions = calloc((size_t)n + 1, sizeof *model->predictions);
-    if (!model->fits || !model->predictions)
-        goto err;
-    for (int i = 0; i < n; i += k) {
-        k = same_key(job, order + i, n - i);
-        if (!add_key(model, job, &set, order + i, k))
-            goto err;
+    if (!model || !located_us || n < 0 ||
+        ct_samples_gather(trace, job, &set) != 0 ||
+        !locate(job, &set, located_us, located_us + job->nusages) ||
+        !add_keys(model, job, &set, located_us, order, n)) {
+        ct_model_free(model);
+        model = NULL;
     }
     ct_samples_release(&set);
+    free(located_us);
     free(order);
     return model;
-err:
-    ct_samples_release(&set);
-    free(order);
-    ct_model_free(model);
-    return NULL;
 }
 
 void ct_model_free(struct ct_model *model)

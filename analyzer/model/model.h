@@ -78,6 +78,13 @@ struct ct_model *ct_model_build(const struct ct_trace *trace,
                                 const struct ct_job *job);
 void ct_model_free(struct ct_model *model);
 
+/* Per usage of job: robust location in us of its transfers as the fits use them
+ * (late ranks and clocks put right), and its relative standard error; NAN where
+ * none is fit for that. Both arrays hold job->nusages. 0, or -1 without
+ * memory. */
+int ct_model_locate(const struct ct_trace *trace, const struct ct_job *job,
+                    double *us, double *relative_error);
+
 /* Prior of links.def: base + steps * hop + wire * S / busbw, in us. */
 double ct_model_prior_us(enum ct_link link, enum ct_op base, int nranks,
                          uint64_t bytes);

@@ -407,24 +407,28 @@ static bool settle_p2p(struct maker *maker, int rank, struct call *call)
     if (!isnan(call->end))
         return true;
     if (send && call->bytes <= EAGER_BYTES && !other) {
-        call->end = call->start + transfer_us(maker, call->base, call->comm,
-                                              link, call->bytes);
+        call->end = call->start;
         return true;
     }
     if (!other)
         return false;
     const double us =
         transfer_us(maker, call->base, call->comm, link, call->bytes);
-    const double end = fmax(call->start, other->start) + us;
+    const double sent = send ? call->start : other->start;
+    const double end = call->bytes <= EAGER_BYTES
+                           ? fmax(send ? other->start : call->start, sent + us)
+                           : fmax(call->start, other->start) + us;
     const int index = maker->job.ninstances;
     struct ct_instance *instance = new_instance(maker, send ? call : other, us);
 
     instance->src = send ? self : call->peer;
     instance->dst = send ? call->peer : self;
-    if (isnan(call->end))
-        call->end = end;
-    if (isnan(other->end))
-        other->end = end;
+    struct call *const sender = send ? call : other;
+    struct call *const receiver = send ? other : call;
+
+    receiver->end = end;
+    if (isnan(sender->end))
+        sender->end = call->bytes <= EAGER_BYTES ? sender->start : end;
     maker->trace.processes[rank].ops[call->op].instance = index;
     maker->trace.processes[peer].ops[other->op].instance = index;
     return true;
