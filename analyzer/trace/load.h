@@ -113,8 +113,16 @@ void ct_load_check_ranks(struct ct_loader *loader,
 int ct_load_launch_of(struct ct_loader *loader, uint64_t grp, int comm,
                       uint64_t stream);
 
-/* Lookup tables; then op_class, launch, op, in that order. */
+/* Our number of id; CT_NONE where there is none. */
+int ct_code_of(const struct ct_codes *codes, int64_t id);
+
+/* The tables, in the order in which they need each other. */
+void ct_load_process(struct ct_loader *loader);
 void ct_load_codes(struct ct_loader *loader);
+void ct_load_devices(struct ct_loader *loader);
+void ct_load_gpu_links(struct ct_loader *loader);
+void ct_load_comms(struct ct_loader *loader);
+void ct_load_losses(struct ct_loader *loader);
 void ct_load_classes(struct ct_loader *loader);
 void ct_load_launches(struct ct_loader *loader);
 void ct_load_ops(struct ct_loader *loader);

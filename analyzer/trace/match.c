@@ -13,15 +13,6 @@
 
 #define CT_MAX_SUM ((uint64_t)1 << 63)
 
-/* A lane with more than this many unused ordinals per used one (most ranks or
- * most of the run missing) is searched instead of indexed. */
-#define MAX_SPARSENESS 4
-
-static struct ct_process *process_at(const struct ct_matching *m, int i)
-{
-    return &m->trace->processes[m->job->processes[i]];
-}
-
 static int lane_of(struct ct_matching *m, enum ct_lane_kind kind, int comm,
                    int src, int dst)
 {
@@ -106,7 +97,7 @@ static void describe_classes(struct ct_matching *m)
 
     m->infos = ct_alloc((size_t)n, sizeof(void *));
     for (i = 0; i < n; i++) {
-        const struct ct_process *p = process_at(m, i);
+        const struct ct_process *p = ct_process_at(m, i);
 
         m->infos[i] = ct_alloc((size_t)p->nclasses, sizeof(**m->infos));
         for (c = 0; c < p->nclasses; c++)
@@ -122,7 +113,7 @@ static void number_clocks(struct ct_matching *m)
 
     m->clocks = ct_alloc((size_t)m->job->nprocesses, sizeof(*m->clocks));
     for (i = 0; i < m->job->nprocesses; i++) {
-        const struct ct_process *p = process_at(m, i);
+        const struct ct_process *p = ct_process_at(m, i);
 
         /* As ct_same_clock: an unknown boot is a clock of its own. */
         if (*p->boot_id)
@@ -150,7 +141,7 @@ static void sum_launch(struct ct_process *p, const struct ct_op_row *op,
 
 static void count_ordinals(struct ct_matching *m, int i)
 {
-    struct ct_process *p = process_at(m, i);
+    struct ct_process *p = ct_process_at(m, i);
     int o;
 
     for (o = 0; o < p->nops; o++) {
@@ -166,134 +157,6 @@ static void count_ordinals(struct ct_matching *m, int i)
         if (op->launch != CT_NONE)
             sum_launch(p, op, info);
     }
-}
-
-static void lay_out_lanes(struct ct_matching *m)
-{
-    int l;
-
-    for (l = 0; l < m->nlanes; l++) {
-        struct ct_lane *lane = &m->lanes[l];
-        int64_t span = lane->n ? (int64_t)lane->high - lane->low + 1 : 0;
-
-        lane->slots = CT_NONE;
-        if (span <= MAX_SPARSENESS * lane->n + 64) {
-            lane->slots = m->nslots;
-            m->nslots += span;
-        } else {
-            lane->sparse = ct_alloc((size_t)lane->n, sizeof(*lane->sparse));
-        }
-    }
-    m->slots = ct_alloc((size_t)m->nslots, sizeof(*m->slots));
-}
-
-static void mark_ordinals(struct ct_matching *m, int i)
-{
-    const struct ct_process *p = process_at(m, i);
-    int o;
-
-    for (o = 0; o < p->nops; o++) {
-        const struct ct_op_row *op = &p->ops[o];
-        struct ct_lane *lane = &m->lanes[m->infos[i][op->cls].lane];
-
-        if (lane->sparse)
-            lane->sparse[lane->nsparse++] = op->ordinal;
-        else
-            m->slots[lane->slots + (op->ordinal - lane->low)] = 1;
-    }
-}
-
-static int by_ordinal(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-static void sort_sparse(struct ct_lane *lane)
-{
-    int i, n = 0;
-
-    qsort(lane->sparse, (size_t)lane->nsparse, sizeof(*lane->sparse),
-          by_ordinal);
-    for (i = 0; i < lane->nsparse; i++)
-        if (n == 0 || lane->sparse[i] != lane->sparse[n - 1])
-            lane->sparse[n++] = lane->sparse[i];
-    lane->nsparse = n;
-}
-
-static void begin_instance(struct ct_matching *m, const struct ct_lane *lane,
-                           int i, uint32_t ordinal)
-{
-    m->job->instances[i] = (struct ct_instance){.comm = lane->comm,
-                                                .ordinal = ordinal,
-                                                .transfer_ns = INT64_MAX,
-                                                .usage = CT_NONE,
-                                                .src = lane->src,
-                                                .dst = lane->dst};
-    m->signature_of[i] = CT_NONE;
-}
-
-static void number_lane(struct ct_matching *m, struct ct_lane *lane, int *n_p)
-{
-    int64_t span = (int64_t)lane->high - lane->low + 1, k;
-
-    lane->first = *n_p;
-    for (k = 0; lane->n && !lane->sparse && k < span; k++) {
-        int32_t *slot = &m->slots[lane->slots + k];
-
-        *slot = *slot ? (*n_p)++ : CT_NONE;
-        if (*slot != CT_NONE)
-            begin_instance(m, lane, *slot, lane->low + (uint32_t)k);
-    }
-    for (k = 0; lane->sparse && k < lane->nsparse; k++)
-        begin_instance(m, lane, (*n_p)++, lane->sparse[k]);
-    lane->count = *n_p - lane->first;
-    if (lane->rooted) {
-        lane->side = m->nsides;
-        m->nsides += lane->count;
-    }
-}
-
-static void number_instances(struct ct_matching *m)
-{
-    int64_t total = 0, k;
-    int l, n = 0;
-
-    for (k = 0; k < m->nslots; k++)
-        total += m->slots[k];
-    for (l = 0; l < m->nlanes; l++)
-        if (m->lanes[l].sparse) {
-            sort_sparse(&m->lanes[l]);
-            total += m->lanes[l].nsparse;
-        }
-    m->job->instances = ct_arena_alloc(m->trace->arena, (size_t)total,
-                                       sizeof(*m->job->instances));
-    m->signature_of = ct_alloc((size_t)total, sizeof(*m->signature_of));
-    for (l = 0; l < m->nlanes; l++)
-        number_lane(m, &m->lanes[l], &n);
-    m->job->ninstances = n;
-    m->sides = ct_alloc((size_t)m->nsides, sizeof(*m->sides));
-    for (k = 0; k < m->nsides; k++)
-        m->sides[k] = (struct ct_side){.start_max = INT64_MIN,
-                                       .end_max = INT64_MIN,
-                                       .send_start = CT_NO_TIME,
-                                       .recv_start = CT_NO_TIME,
-                                       .recv_min = INT64_MAX,
-                                       .share = 1,
-                                       .clock = CT_NONE};
-}
-
-static int instance_at(const struct ct_matching *m, const struct ct_lane *lane,
-                       uint32_t ordinal)
-{
-    const uint32_t *found;
-
-    if (!lane->sparse)
-        return m->slots[lane->slots + (ordinal - lane->low)];
-    found = bsearch(&ordinal, lane->sparse, (size_t)lane->nsparse,
-                    sizeof(ordinal), by_ordinal);
-    return lane->first + (int)(found - lane->sparse);
 }
 
 /* In a group with others, so that its interval is not its own. A group of one
@@ -329,13 +192,13 @@ static void note_largest(struct ct_matching *m, struct ct_process *p,
 
 static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
 {
-    struct ct_process *p = process_at(m, i);
+    struct ct_process *p = ct_process_at(m, i);
     const struct ct_class_info *info = &m->infos[i][op->cls];
     const struct ct_lane *lane = &m->lanes[info->lane];
     struct ct_instance *instance;
     int *signature;
 
-    op->instance = instance_at(m, lane, op->ordinal);
+    op->instance = ct_lane_instance(m, lane, op->ordinal);
     instance = &m->job->instances[op->instance];
     signature = &m->signature_of[op->instance];
     if (*signature == CT_NONE) {
@@ -362,7 +225,7 @@ static void match_ops(struct ct_matching *m)
     int i, o;
 
     for (i = 0; i < m->job->nprocesses; i++) {
-        struct ct_process *p = process_at(m, i);
+        struct ct_process *p = ct_process_at(m, i);
 
         for (o = 0; o < p->nops; o++)
             match_op(m, i, &p->ops[o]);
@@ -449,10 +312,10 @@ void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
     number_clocks(&m);
     for (i = 0; i < job->nprocesses; i++)
         count_ordinals(&m, i);
-    lay_out_lanes(&m);
+    ct_lanes_lay_out(&m);
     for (i = 0; i < job->nprocesses; i++)
-        mark_ordinals(&m, i);
-    number_instances(&m);
+        ct_lanes_mark(&m, i);
+    ct_lanes_number(&m);
     match_ops(&m);
     number_usages(&m);
     ct_transfer_finish(&m);

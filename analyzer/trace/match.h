@@ -1,6 +1,6 @@
 /*
- * Work area of matching, shared by match.c (which ops are one communication)
- * and transfer.c (what it cost).
+ * Work area of matching, shared by match.c (which ops are one communication),
+ * lanes.c (their numbers) and transfer.c (what they cost).
  *
  * A lane is a sequence that counts its ordinals by itself: the collectives of
  * a communicator, or the transfers of one (communicator, source, destination).
@@ -60,6 +60,20 @@ struct ct_matching {
     int64_t nslots, nsides;
     int32_t *slots; /* dense lanes: instance, CT_NONE */
 };
+
+static inline struct ct_process *ct_process_at(const struct ct_matching *m,
+                                               int i)
+{
+    return &m->trace->processes[m->job->processes[i]];
+}
+
+/* Room for the ordinals counted in each lane; marks those of process i; makes
+ * an instance of each that is marked. */
+void ct_lanes_lay_out(struct ct_matching *m);
+void ct_lanes_mark(struct ct_matching *m, int i);
+void ct_lanes_number(struct ct_matching *m);
+int ct_lane_instance(const struct ct_matching *m, const struct ct_lane *lane,
+                     uint32_t ordinal);
 
 /* One record of instance: adds its times. */
 void ct_transfer_add(struct ct_matching *m, int process_number,

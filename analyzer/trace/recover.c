@@ -3,11 +3,8 @@
  * from meta.ring_tail on are what its database lacks. The GPU's events died
  * with the process, so nobody knows how far the GPU came with them: RUNNING.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commtrace/ring.h"
 #include "trace/load.h"
@@ -21,49 +18,6 @@ static int64_t id_of(uint64_t position)
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
-}
-
-static bool ran_on_this_boot(const char *boot_id)
-{
-    char id[64] = "";
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, id, sizeof(id) - 1);
-
-    if (fd >= 0)
-        close(fd);
-    id[n > 0 ? n : 0] = 0;
-    id[strcspn(id, "\n")] = 0;
-    return *id && !strcmp(id, boot_id);
-}
-
-/* Field 22 of /proc/PID/stat; 0: there is no such process. */
-static uint64_t start_ticks_of(uint32_t pid)
-{
-    char name[32], stat[1024], *field;
-    ssize_t n;
-    int fd, i;
-
-    snprintf(name, sizeof(name), "/proc/%u/stat", pid);
-    fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    n = read(fd, stat, sizeof(stat) - 1);
-    close(fd);
-    stat[n > 0 ? n : 0] = 0;
-    field = strrchr(stat, ')'); /* ends field 2, which may hold blanks */
-    for (i = 2; field && i < 22; i++)
-        field = strchr(field + 1, ' ');
-    return field ? strtoull(field, NULL, 10) : 0;
-}
-
-static bool is_alive(const struct ct_loader *loader)
-{
-    const struct ct_ring *ring = &loader->ring;
-
-    if (loader->db.live || (ring->copy && ring->owner_lives))
-        return true;
-    return ring->copy && ran_on_this_boot(ring->boot_id) && ring->start_ticks &&
-           start_ticks_of(ring->pid) == ring->start_ticks;
 }
 
 static const char *const origins[] = {
@@ -165,16 +119,11 @@ static void add_launch(struct ct_loader *loader, uint64_t position,
     launch->flags = flags_of(loader, slot);
 }
 
-static int known_code(const struct ct_codes *codes, int64_t id)
-{
-    return id >= 0 && id < CT_MAX_CODES ? codes->value[id] : CT_NONE;
-}
-
 /* The class of the call in slot; false where the slot makes no sense. */
 static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
                    struct ct_op_class_row *class)
 {
-    int kind = known_code(&loader->kinds, slot->op);
+    int kind = ct_code_of(&loader->kinds, slot->op);
     int comm = ct_ids_find(&loader->comm_ids, slot->comm);
     int type = slot->u.call.type;
 
@@ -187,8 +136,8 @@ static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
     class->comm = comm;
     class->kind = (enum ct_op)kind;
     class->base = ct_op_infos[kind].base;
-    class->type = known_code(&loader->types, type);
-    class->redop = known_code(&loader->redops, slot->u.call.redop);
+    class->type = ct_code_of(&loader->types, type);
+    class->redop = ct_code_of(&loader->redops, slot->u.call.redop);
     if (class->redop == CT_NONE && slot->u.call.redop >= 0)
         class->redop = slot->u.call.redop;
     class->count = slot->u.call.count;
@@ -339,7 +288,7 @@ void ct_load_ring(struct ct_loader *loader)
 
     if (ring->copy && strcmp(ring->uuid, process->uuid) != 0)
         ct_ring_release(ring); /* of a later process */
-    process->dead = !is_alive(loader);
+    process->dead = !(loader->db.live || ct_ring_alive(ring));
     process->ring_missing = !ring->copy;
     if (!ring->copy || ring->closed || ring->head < from)
         return;

@@ -115,3 +115,45 @@ const struct ct_slot *ct_ring_slot(const struct ct_ring *ring,
     /* A slot of zeros is one that was never used, not position 0. */
     return state >> 2 == position && state ? slot : NULL;
 }
+
+static bool ran_on_this_boot(const char *boot_id)
+{
+    char id[64] = "";
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, id, sizeof(id) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    id[n > 0 ? n : 0] = 0;
+    id[strcspn(id, "\n")] = 0;
+    return *id && !strcmp(id, boot_id);
+}
+
+/* Field 22 of /proc/PID/stat; 0: there is no such process. */
+static uint64_t start_ticks_of(uint32_t pid)
+{
+    char name[32], stat[1024], *field;
+    ssize_t n;
+    int fd, i;
+
+    snprintf(name, sizeof(name), "/proc/%u/stat", pid);
+    fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, stat, sizeof(stat) - 1);
+    close(fd);
+    stat[n > 0 ? n : 0] = 0;
+    field = strrchr(stat, ')'); /* ends field 2, which may hold blanks */
+    for (i = 2; field && i < 22; i++)
+        field = strchr(field + 1, ' ');
+    return field ? strtoull(field, NULL, 10) : 0;
+}
+
+bool ct_ring_alive(const struct ct_ring *ring)
+{
+    if (!ring->copy)
+        return false;
+    return ring->owner_lives ||
+           (ran_on_this_boot(ring->boot_id) && ring->start_ticks &&
+            start_ticks_of(ring->pid) == ring->start_ticks);
+}

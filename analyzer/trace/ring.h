@@ -25,6 +25,9 @@ struct ct_ring {
 void ct_ring_read(struct ct_ring *ring, const char *db_path, const char *path);
 void ct_ring_release(struct ct_ring *ring);
 
+/* The process that the ring belongs to is running here. */
+bool ct_ring_alive(const struct ct_ring *ring);
+
 /* The slot of position if it shows that position, else NULL. */
 const struct ct_slot *ct_ring_slot(const struct ct_ring *ring,
                                    uint64_t position);

@@ -1,577 +1,265 @@
-/*
- * Where training steps begin and end, per process, from the sequence of its
- * calls alone (research/model.md 2.5, the anchor method).
- *
- *   token   what a call is: (communicator, op, count, reduction, peer)
- *   anchor  a token that occurs once per step; a step is what follows an
- *           anchor up to and including the next
- *
- * Candidates are tokens that occur at least three times at a regular distance,
- * rarest first; set-up before and evaluations between do not disturb. The first
- * that holds is taken:
- *   - most segments between its occurrences end with the same multiset of
- *     tokens,
- *   - a segment holds a collective and more than one token: a run of equal
- *     calls, or a ping-pong, is a benchmark, not a step,
- *   - segments cover most of the calls of their sort: a size of a sweep is as
- *     regular as a step, but the other sizes lie outside.
- * Of all tokens that occur once per step, the last of the step is the anchor:
- * a collective, the one before the longest way to the next of them.
- */
-#include "trace/steps.h"
-
-#include <math.h>
+/* Steps from the anchors of each process, and what all processes agree on. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "trace/arena.h"
-#include "trace/intern.h"
 #include "trace/parallel.h"
+#include "trace/select.h"
 #include "trace/stages.h"
+#include "trace/steps.h"
 
-#define MIN_OCCURRENCES 3
-#define REGULAR_SHARE                                                \
-    0.6                  /* of distances, equal within TOLERANCE: an \
-                            evaluation now and then lengthens some */
-#define TOLERANCE 0.02   /* of the distance, at least one call */
-#define COMMON_SHARE 0.6 /* of all calls: a token too common */
-#define FEW_BYTES 64
-#define EQUAL_SHARE 0.8   /* of segments with the usual tokens */
-#define COVERED_SHARE 0.6 /* of the calls that are like those of a step */
+/* Processes that must agree on the number of steps for the job to have any;
+ * the rest (helpers, ranks that died early) then has none. */
+#define AGREEING_SHARE 0.8
 
-static int by_int64(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-static int by_hash(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-static int token_at(const struct ct_stream *s, int op)
-{
-    return s->token_of[s->process->ops[op].cls];
-}
-
-/* Calls of one sort differ only in size, peer or reduction; but a handful of
- * bytes (norm, loss, barrier) is another sort than a message. */
-static int sort_of(struct ct_intern *sorts, const struct ct_op_class_row *class)
-{
-    int key[3] = {class->comm, (int)class->base, class->bytes <= FEW_BYTES};
-
-    return ct_intern_add(sorts, key, sizeof(key));
-}
-
-static void name_tokens(struct ct_stream *s)
-{
-    const struct ct_process *p = s->process;
-    struct ct_intern tokens = {0}, sorts = {0};
-    int c;
-
-    s->token_of = ct_alloc((size_t)p->nclasses, sizeof(*s->token_of));
-    s->tokens = ct_alloc((size_t)p->nclasses, sizeof(*s->tokens));
-    for (c = 0; c < p->nclasses; c++) {
-        const struct ct_op_class_row *class = &p->classes[c];
-        uint64_t key[5] = {(uint64_t) class->comm, (uint64_t) class->base,
-                           (uint64_t) class->redop, (uint64_t) class->peer,
-                           class->count};
-        int token = ct_intern_add(&tokens, key, sizeof(key));
-        enum ct_op_class cls = ct_op_infos[class->kind].cls;
-
-        s->token_of[c] = token;
-        s->tokens[token].sort = sort_of(&sorts, class);
-        s->tokens[token].collective = cls == CT_COLL || cls == CT_ROOTED;
-        s->tokens[token].hash = ct_mix64((uint64_t)token + 1);
-    }
-    s->ntokens = tokens.n;
-    s->nsorts = sorts.n;
-    ct_intern_release(&tokens);
-    ct_intern_release(&sorts);
-}
-
-/* Positions of each token (counting sort), and for any two positions the hash
- * of the multiset of tokens between them. */
-static void index_positions(struct ct_stream *s)
-{
-    int n = s->process->nops, o, t;
-
-    s->positions = ct_alloc((size_t)n, sizeof(*s->positions));
-    s->hashes = ct_alloc((size_t)n + 1, sizeof(*s->hashes));
-    for (o = 0; o < n; o++) {
-        struct ct_token *token = &s->tokens[token_at(s, o)];
-
-        token->n++;
-        s->hashes[o + 1] = s->hashes[o] + token->hash;
-    }
-    for (t = 1; t < s->ntokens; t++)
-        s->tokens[t].first = s->tokens[t - 1].first + s->tokens[t - 1].n;
-    for (t = 0; t < s->ntokens; t++)
-        s->tokens[t].n = 0;
-    for (o = 0; o < n; o++) {
-        struct ct_token *token = &s->tokens[token_at(s, o)];
-
-        s->positions[token->first + token->n++] = o;
-    }
-}
-
-void ct_stream_init(struct ct_stream *s, struct ct_process *process)
-{
-    *s = (struct ct_stream){.process = process};
-    name_tokens(s);
-    index_positions(s);
-}
-
-void ct_stream_release(struct ct_stream *s)
-{
-    free(s->token_of);
-    free(s->tokens);
-    free(s->positions);
-    free(s->hashes);
-}
-
-/* Where an anchor stands: at[0] .. at[n - 1]. */
-struct places {
-    const int *at;
-    int n;
+struct cutting {
+    struct ct_trace *trace;
+    struct ct_job *job;
+    int expected; /* steps to look for; 0: any */
 };
 
-static struct places places_of(const struct ct_stream *s,
-                               const struct ct_anchor *anchor)
+static struct ct_step_row *add_step(struct ct_process *p, int *capacity,
+                                    int first, int last, enum ct_step_kind kind)
 {
-    const struct ct_token *token = &s->tokens[anchor->token];
-
-    return (struct places){s->positions + token->first + anchor->skip,
-                           token->n - anchor->skip};
+    p->steps = ct_grow(p->steps, capacity, p->nsteps, sizeof(*p->steps));
+    p->steps[p->nsteps] =
+        (struct ct_step_row){.first_op = first, .last_op = last, .kind = kind};
+    return &p->steps[p->nsteps++];
 }
 
-static int64_t median(int64_t *values, int n)
+/* The calls first..last end with an anchor. They are a step if they are what a
+ * step usually is. Something before a usual step (initialisation, evaluation,
+ * a checkpoint) is not part of it. */
+static void cut_segment(const struct ct_stream *s,
+                        const struct ct_anchor *anchor, int *capacity,
+                        int first, int last)
 {
-    qsort(values, (size_t)n, sizeof(*values), by_int64);
-    return values[n / 2];
-}
+    struct ct_process *p = s->process;
+    int start = last + 1 - anchor->length;
+    bool usual = start >= first &&
+                 s->hashes[last + 1] - s->hashes[start] == anchor->usual;
+    enum ct_step_kind kind = p->nsteps ? CT_STEP_OTHER : CT_STEP_WARM_UP;
 
-static bool is_near(int64_t distance, int64_t usual)
-{
-    double slack = fmax(1, TOLERANCE * (double)usual);
-
-    return fabs((double)(distance - usual)) <= slack;
-}
-
-/* The value that would stand at index k if values were sorted; reorders. */
-static int64_t nth(int64_t *values, int n, int k)
-{
-    int low = 0, high = n - 1;
-
-    while (low < high) {
-        int64_t pivot = values[low + (high - low) / 2];
-        int i = low, j = high;
-
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (values[j] > pivot)
-                j--;
-            if (i <= j) {
-                int64_t swap = values[i];
-
-                values[i++] = values[j];
-                values[j--] = swap;
-            }
-        }
-        if (k > j && k < i)
-            break;
-        if (k <= j)
-            high = j;
-        else
-            low = i;
+    if (!usual) {
+        /* Before the first steady step: short ones are set-up, of long ones
+         * only the end can be the first step. */
+        if (kind == CT_STEP_WARM_UP && 2 * (last + 1 - first) < anchor->length)
+            return;
+        if (kind == CT_STEP_WARM_UP && start - first > anchor->length)
+            first = start;
+        add_step(p, capacity, first, last, kind);
+        return;
     }
-    return values[k];
+    if (start > first && p->nsteps)
+        add_step(p, capacity, first, start - 1, CT_STEP_OTHER);
+    add_step(p, capacity, start, last, CT_STEP_STEADY);
 }
 
-/* The distance that most are near to, if any: it is one of these quantiles. Of
- * as many, the shortest: what comes between steps makes longer ones. */
-static int64_t usual_distance(struct places p)
+static bool is_timed(const struct ct_stream *s, int op)
 {
-    int n = p.n - 1, best = 0, q, i;
-    int64_t *distances = ct_alloc((size_t)n, sizeof(*distances)), usual = 0;
+    return s->process->ops[op].start_ns != CT_NO_TIME &&
+           s->process->ops[op].gpu_ns != CT_NO_TIME;
+}
+
+/* One clock for all steps of a process: the GPU's if it timed most anchors.
+ * What a live or dead process had not finished on the GPU by the end are then
+ * no steps. Returns the number of anchors to use. */
+static int choose_clock(struct ct_stream *s, const int *at, int n)
+{
+    int i, timed = 0;
 
     for (i = 0; i < n; i++)
-        distances[i] = p.at[i + 1] - p.at[i];
-    for (q = 1; q <= 3; q++) {
-        int64_t distance = nth(distances, n, (int)((int64_t)n * q / 4));
-        int near = 0;
-
-        for (i = 0; i < n; i++)
-            near += is_near(distances[i], distance);
-        if (near > best) {
-            best = near;
-            usual = distance;
-        }
-    }
-    free(distances);
-    return usual;
+        timed += is_timed(s, at[i]);
+    s->on_gpu = 2 * timed > n;
+    while (s->on_gpu && n && !is_timed(s, at[n - 1]))
+        n--;
+    return n;
 }
 
-/* Most distances are alike, once those before the first that is are skipped:
- * a token of the steps may also occur during set-up. */
-static bool is_regular(const struct ct_stream *s, struct ct_anchor *anchor)
+static void time_steps(const struct ct_stream *s)
 {
-    struct places p = places_of(s, anchor), later = p;
-    int i, near = 0;
-
-    later.at += p.n / 2 - 1;
-    later.n -= p.n / 2 - 1;
-    anchor->distance = usual_distance(later);
-    while (p.n > 1 && !is_near(p.at[1] - p.at[0], anchor->distance)) {
-        anchor->skip++;
-        p = places_of(s, anchor);
-    }
-    for (i = 0; i < p.n - 1; i++)
-        near += is_near(p.at[i + 1] - p.at[i], anchor->distance);
-    return p.n >= MIN_OCCURRENCES && near >= REGULAR_SHARE * (p.n - 1);
-}
-
-static uint64_t segment_hash(const struct ct_stream *s, int first, int last)
-{
-    return s->hashes[last + 1] - s->hashes[first];
-}
-
-/* The multiset that most segments between places hold, and how many do. */
-static int usual_segment(const struct ct_stream *s, struct places p,
-                         uint64_t *hash_p)
-{
-    int n = p.n - 1, i, run = 0, best = 0;
-    uint64_t *hashes = ct_alloc((size_t)n, sizeof(*hashes));
-
-    for (i = 0; i < n; i++)
-        hashes[i] = segment_hash(s, p.at[i] + 1, p.at[i + 1]);
-    qsort(hashes, (size_t)n, sizeof(*hashes), by_hash);
-    for (i = 0; i < n; i++) {
-        run = i && hashes[i] == hashes[i - 1] ? run + 1 : 1;
-        if (run > best) {
-            best = run;
-            *hash_p = hashes[i];
-        }
-    }
-    free(hashes);
-    return best;
-}
-
-/* Index in places of the first segment that is the usual one. */
-static int usual_at(const struct ct_stream *s, struct places p, uint64_t usual)
-{
-    int i = 0;
-
-    while (segment_hash(s, p.at[i] + 1, p.at[i + 1]) != usual)
-        i++;
-    return i;
-}
-
-static void measure_usual(const struct ct_stream *s, struct ct_anchor *anchor,
-                          int *equal_p)
-{
-    struct places p = places_of(s, anchor);
+    struct ct_process *p = s->process;
     int i;
 
-    *equal_p = usual_segment(s, p, &anchor->usual);
-    i = usual_at(s, p, anchor->usual);
-    anchor->length = p.at[i + 1] - p.at[i];
+    for (i = 0; i < p->nsteps; i++) {
+        struct ct_step_row *step = &p->steps[i];
+
+        step->start_ns = i && step[-1].last_op + 1 == step->first_op
+                             ? step[-1].end_ns
+                             : ct_stream_begin(s, step->first_op);
+        step->end_ns = ct_stream_end(s, step->last_op);
+    }
 }
 
-/* Segments that end with a usual step: an evaluation may stand before it. */
-static int usual_ends(const struct ct_stream *s, const struct ct_anchor *anchor)
+static void assign_ops(struct ct_process *p)
 {
-    struct places p = places_of(s, anchor);
+    int i, o;
+
+    for (i = 0; i < p->nsteps; i++)
+        for (o = p->steps[i].first_op; o <= p->steps[i].last_op; o++)
+            p->ops[o].step = i;
+}
+
+static void cut_process(void *context, int i)
+{
+    struct cutting *cutting = context;
+    struct ct_process *p =
+        &cutting->trace->processes[cutting->job->processes[i]];
+    struct ct_stream stream;
+    struct ct_anchor anchor;
+    int k, first = 0, capacity = 0;
+
+    ct_stream_init(&stream, p);
+    /* Untimed processes have no start anywhere; mixed ones are asked again. */
+    stream.on_gpu = true;
+    if (ct_stream_anchor(&stream, cutting->expected, &anchor)) {
+        const struct ct_token *token = &stream.tokens[anchor.token];
+        const int *at = stream.positions + token->first;
+        int n = choose_clock(&stream, at, token->n);
+
+        for (k = 0; k < n; k++) {
+            cut_segment(&stream, &anchor, &capacity, first, at[k]);
+            first = at[k] + 1;
+        }
+        time_steps(&stream);
+        assign_ops(p);
+    }
+    ct_stream_release(&stream);
+}
+
+static void forget_steps(struct ct_process *p)
+{
+    int o;
+
+    for (o = 0; o < p->nops; o++)
+        p->ops[o].step = CT_NONE;
+    free(p->steps);
+    p->steps = NULL;
+    p->nsteps = 0;
+}
+
+static int steady_steps(const struct ct_process *p)
+{
     int i, n = 0;
 
-    for (i = 0; i + 1 < p.n; i++) {
-        int first = p.at[i + 1] + 1 - anchor->length;
-
-        n += first > p.at[i] &&
-             segment_hash(s, first, p.at[i + 1]) == anchor->usual;
-    }
+    for (i = 0; i < p->nsteps; i++)
+        n += p->steps[i].kind == CT_STEP_STEADY;
     return n;
 }
 
-/* Marks the sorts of calls in the usual segment; whether it can be a step at
- * all. */
-static bool look_into(const struct ct_stream *s, const struct ct_anchor *anchor,
-                      bool *sorts)
+static int by_int(const void *left, const void *right)
 {
-    struct places p = places_of(s, anchor);
-    bool collective = false, varied = false;
-    int i = usual_at(s, p, anchor->usual), o;
+    int a = *(const int *)left, b = *(const int *)right;
 
-    for (o = p.at[i] + 1; o <= p.at[i + 1]; o++) {
-        const struct ct_token *t = &s->tokens[token_at(s, o)];
-
-        collective |= t->collective;
-        varied |= token_at(s, o) != anchor->token;
-        sorts[t->sort] = true;
-    }
-    return collective && varied;
+    return (a > b) - (a < b);
 }
 
-/* Share of the calls of the marked sorts that lies in steps of this anchor. */
-static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
-                      const bool *sorts)
+/* The number of steps that most processes with calls have, 0 among them. */
+static int most_common(const struct cutting *c, int *active_p)
 {
-    struct places p = places_of(s, anchor);
-    int first = p.at[0] + 1 - anchor->length, last = p.at[p.n - 1];
-    int o, alike = 0, inside = 0;
+    int n = c->job->nprocesses, i, k = 0, run = 0, best = 0, value = 0;
+    int *counts = ct_alloc((size_t)n, sizeof(*counts));
 
-    for (o = 0; o < s->process->nops; o++)
-        if (sorts[s->tokens[token_at(s, o)].sort]) {
-            alike++;
-            inside += o >= first && o <= last;
+    for (i = 0; i < n; i++) {
+        const struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+
+        if (p->nops)
+            counts[k++] = steady_steps(p);
+    }
+    qsort(counts, (size_t)k, sizeof(*counts), by_int);
+    for (i = 0; i < k; i++) {
+        run = i && counts[i] == counts[i - 1] ? run + 1 : 1;
+        if (run >= best) {
+            best = run;
+            value = counts[i];
         }
-    return alike ? (double)inside / alike : 0;
-}
-
-/* Whether a regular token can be the anchor; sorts gets the sorts of a step.
- */
-static bool holds(const struct ct_stream *s, struct ct_anchor *anchor,
-                  bool *sorts)
-{
-    int equal, n = places_of(s, anchor).n - 1;
-
-    measure_usual(s, anchor, &equal);
-    if (2 * equal < n || usual_ends(s, anchor) < EQUAL_SHARE * n)
-        return false;
-    memset(sorts, 0, (size_t)s->nsorts * sizeof(*sorts));
-    return look_into(s, anchor, sorts) &&
-           covered(s, anchor, sorts) >= COVERED_SHARE;
-}
-
-struct candidate {
-    int n; /* occurrences in steps */
-    struct ct_anchor anchor;
-};
-
-static int rarest_first(const void *left, const void *right)
-{
-    const struct candidate *a = left, *b = right;
-
-    if (a->n != b->n)
-        return a->n < b->n ? -1 : 1;
-    return a->anchor.token < b->anchor.token ? -1 : 1;
-}
-
-/* Tokens that occur at a regular distance. More than every second call is no
- * end of a step. */
-static struct candidate *find_candidates(const struct ct_stream *s, int *n_p)
-{
-    struct candidate *found = ct_alloc((size_t)s->ntokens, sizeof(*found));
-    int t;
-
-    *n_p = 0;
-    for (t = 0; t < s->ntokens; t++) {
-        struct candidate *c = &found[*n_p];
-
-        if (s->tokens[t].n < MIN_OCCURRENCES ||
-            s->tokens[t].n > COMMON_SHARE * s->process->nops)
-            continue;
-        c->anchor = (struct ct_anchor){.token = t};
-        if (!is_regular(s, &c->anchor) || c->anchor.distance == 1)
-            continue;
-        c->n = places_of(s, &c->anchor).n;
-        ++*n_p;
     }
-    qsort(found, (size_t)*n_p, sizeof(*found), rarest_first);
-    return found;
+    *active_p = k;
+    free(counts);
+    return value;
 }
 
-static bool has_all(const bool *sorts, const bool *wanted, int n)
+/* Processes end a step apart; one that was killed, or still runs, may lack
+ * what its recorder had not finished. */
+static bool agrees(const struct ct_process *p, int expected)
+{
+    int steps = steady_steps(p);
+    int fewest = p->end_ns == CT_NO_TIME ? (expected + 1) / 2 : expected - 1;
+
+    return steps > 0 && steps >= fewest && steps <= expected + 1;
+}
+
+/* Processes that found another period look for the common one. */
+static void search_again(struct cutting *c, int expected)
 {
     int i;
 
-    for (i = 0; i < n; i++)
-        if (wanted[i] && !sorts[i])
-            return false;
-    return true;
-}
+    c->expected = expected;
+    for (i = 0; i < c->job->nprocesses; i++) {
+        struct ct_process *p = &c->trace->processes[c->job->processes[i]];
 
-static bool is_wanted(int n, int steps)
-{
-    return !steps || (n >= steps && n <= steps + steps / 4 + 2);
-}
-
-/* The rarest token that holds; if steps is not 0, one that gives about that
- * many steps.
- * What happens every few steps (an evaluation, a checkpoint) is as regular as
- * a step, and rarer. The step inside is known by holding the same sorts of
- * calls, at least twice as often; a micro-batch lacks some. */
-static bool find_period(const struct ct_stream *s, int steps,
-                        struct ct_anchor *anchor)
-{
-    bool *sorts = ct_alloc((size_t)s->nsorts, sizeof(*sorts));
-    bool *wanted = ct_alloc((size_t)s->nsorts, sizeof(*wanted));
-    struct candidate *candidates;
-    int i, n, fewest = 0;
-
-    candidates = find_candidates(s, &n);
-    for (i = 0; i < n; i++) {
-        struct candidate *c = &candidates[i];
-
-        if (!is_wanted(c->n, steps) || c->n < fewest ||
-            !holds(s, &c->anchor, sorts) || !has_all(sorts, wanted, s->nsorts))
-            continue;
-        *anchor = c->anchor;
-        memcpy(wanted, sorts, (size_t)s->nsorts * sizeof(*sorts));
-        fewest = 2 * c->n - 1;
-    }
-    free(candidates);
-    free(sorts);
-    free(wanted);
-    return fewest > 0;
-}
-
-int64_t ct_stream_begin(const struct ct_stream *s, int op)
-{
-    const struct ct_op_row *row = &s->process->ops[op];
-
-    return s->on_gpu && row->start_ns != CT_NO_TIME ? row->start_ns
-                                                    : row->enter_ns;
-}
-
-int64_t ct_stream_end(const struct ct_stream *s, int op)
-{
-    const struct ct_op_row *row = &s->process->ops[op];
-
-    if (s->on_gpu && row->start_ns != CT_NO_TIME && row->gpu_ns != CT_NO_TIME)
-        return row->start_ns + row->gpu_ns;
-    return row->enter_ns + (row->host_ns == CT_NO_TIME ? 0 : row->host_ns);
-}
-
-/* Way from each occurrence of a once-per-step token to the next of any. */
-struct way {
-    int token, n;
-    int64_t *calls, *ns;
-    int64_t median_calls, median_ns;
-};
-
-/* Sets once[token] for tokens that occur exactly once in most steps. */
-static void find_once(const struct ct_stream *s, const struct ct_anchor *anchor,
-                      bool *once)
-{
-    struct places p = places_of(s, anchor);
-    int *steps = ct_alloc((size_t)s->ntokens, sizeof(*steps));
-    int *seen = ct_alloc((size_t)s->ntokens, sizeof(*seen));
-    int *last = ct_alloc((size_t)s->ntokens, sizeof(*last));
-    int i, o, t;
-
-    for (i = 1; i < p.n; i++)
-        for (o = p.at[i - 1] + 1; o <= p.at[i]; o++) {
-            t = token_at(s, o);
-            if (last[t] != i) {
-                last[t] = i;
-                seen[t] = 0;
-            }
-            steps[t] += ++seen[t] == 1 ? 1 : seen[t] == 2 ? -1 : 0;
-        }
-    for (t = 0; t < s->ntokens; t++)
-        once[t] = steps[t] >= EQUAL_SHARE * (p.n - 1);
-    free(steps);
-    free(seen);
-    free(last);
-}
-
-static void begin_ways(const struct ct_stream *s, const bool *once,
-                       struct way *ways, int *way_of, int *n_p)
-{
-    int t;
-
-    for (t = 0; t < s->ntokens; t++) {
-        way_of[t] = CT_NONE;
-        if (!once[t])
-            continue;
-        ways[*n_p] = (struct way){
-            .token = t,
-            .calls = ct_alloc((size_t)s->tokens[t].n, sizeof(int64_t)),
-            .ns = ct_alloc((size_t)s->tokens[t].n, sizeof(int64_t))};
-        way_of[t] = (*n_p)++;
-    }
-}
-
-static int collect_ways(const struct ct_stream *s,
-                        const struct ct_anchor *anchor, struct way *ways)
-{
-    struct places p = places_of(s, anchor);
-    bool *once = ct_alloc((size_t)s->ntokens, sizeof(*once));
-    int *way_of = ct_alloc((size_t)s->ntokens, sizeof(*way_of));
-    int o, last = p.at[0], n = 0;
-
-    find_once(s, anchor, once);
-    begin_ways(s, once, ways, way_of, &n);
-    for (o = p.at[0] + 1; o <= p.at[p.n - 1]; o++) {
-        struct way *from = &ways[way_of[token_at(s, last)]];
-
-        if (way_of[token_at(s, o)] == CT_NONE)
-            continue;
-        from->calls[from->n] = o - last;
-        from->ns[from->n++] = ct_stream_begin(s, o) - ct_stream_end(s, last);
-        last = o;
-    }
-    free(way_of);
-    free(once);
-    return n;
-}
-
-/* Whether a step rather ends with a than with b. A step ends with a collective
- * (norm, parameters), not inside its pipeline. Then more calls on the way
- * count; where they are about as many (a pure data-parallel step is all
- * once-per-step calls), the longer pause. */
-static bool ends_rather(const struct ct_stream *s, const struct way *a,
-                        const struct way *b)
-{
-    int64_t difference = a->median_calls - b->median_calls;
-
-    if (s->tokens[a->token].collective != s->tokens[b->token].collective)
-        return s->tokens[a->token].collective;
-    if (llabs(difference) > 2 + b->median_calls / 5)
-        return difference > 0;
-    return a->median_ns > b->median_ns;
-}
-
-static void move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
-{
-    struct way *ways = ct_alloc((size_t)s->ntokens, sizeof(*ways));
-    int i, n = collect_ways(s, anchor, ways), best = 0;
-
-    for (i = 0; i < n; i++) {
-        struct way *way = &ways[i];
-
-        way->median_calls = way->n ? median(way->calls, way->n) : 0;
-        way->median_ns = way->n ? median(way->ns, way->n) : 0;
-        if (ends_rather(s, way, &ways[best]))
-            best = i;
-        free(way->calls);
-        free(way->ns);
-    }
-    /* The period is known to hold, and steps cut elsewhere are made of the
-     * same calls. */
-    if (ways[best].token != anchor->token) {
-        struct ct_anchor moved = {.token = ways[best].token};
-        int equal;
-
-        if (is_regular(s, &moved)) {
-            measure_usual(s, &moved, &equal);
-            *anchor = moved;
+        if (p->nops && !agrees(p, expected)) {
+            forget_steps(p);
+            cut_process(c, i);
         }
     }
-    free(ways);
 }
 
-bool ct_stream_anchor(const struct ct_stream *s, int steps,
-                      struct ct_anchor *anchor)
+static void agree(struct cutting *c)
 {
-    if (!find_period(s, steps, anchor))
-        return false;
-    move_to_end(s, anchor);
-    return true;
+    int active, agreeing = 0, i, fewest = INT32_MAX;
+    int expected = most_common(c, &active);
+
+    if (expected)
+        search_again(c, expected);
+    for (i = 0; i < c->job->nprocesses; i++) {
+        struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+        int n = steady_steps(p);
+
+        if (expected && agrees(p, expected)) {
+            agreeing++;
+            fewest = n < fewest ? n : fewest;
+        } else {
+            forget_steps(p);
+        }
+    }
+    if (agreeing && agreeing >= AGREEING_SHARE * active) {
+        c->job->nsteps = fewest;
+        return;
+    }
+    for (i = 0; i < c->job->nprocesses; i++)
+        forget_steps(&c->trace->processes[c->job->processes[i]]);
+}
+
+static int64_t median_duration(const struct ct_trace *trace,
+                               const struct ct_job *job)
+{
+    int64_t *durations = NULL, middle = CT_NO_TIME;
+    int i, k, n = 0, capacity = 0;
+
+    for (i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &trace->processes[job->processes[i]];
+
+        for (k = 0; k < p->nsteps; k++) {
+            if (p->steps[k].kind != CT_STEP_STEADY)
+                continue;
+            durations = ct_grow(durations, &capacity, n, sizeof(*durations));
+            durations[n++] = p->steps[k].end_ns - p->steps[k].start_ns;
+        }
+    }
+    if (n)
+        middle = ct_nth(durations, n, n / 2);
+    free(durations);
+    return middle;
+}
+
+void ct_trace_steps(struct ct_trace *trace, struct ct_job *job)
+{
+    struct cutting cutting = {.trace = trace, .job = job};
+    int i;
+
+    ct_parallel_for(job->nprocesses, cut_process, &cutting);
+    agree(&cutting);
+    job->step_ns = median_duration(trace, job);
+    for (i = 0; i < job->nprocesses; i++)
+        ct_arena_adopt(trace->arena, trace->processes[job->processes[i]].steps);
 }

@@ -1,6 +1,9 @@
 /*
- * Work area of step finding, shared by steps.c (which token ends a step) and
- * cut.c (steps from it, and what all processes agree on).
+ * Work area of step finding:
+ *   stream.c  the calls as tokens
+ *   period.c  a token that occurs once per step
+ *   anchor.c  the token that ends a step
+ *   steps.c   steps from it, and what all processes agree on
  */
 #ifndef COMMTRACE_STEPS_H
 #define COMMTRACE_STEPS_H
@@ -32,6 +35,33 @@ struct ct_anchor {
     int64_t distance; /* median, in calls */
     uint64_t usual;   /* hash of its tokens */
 };
+
+/* Share of the steps that must be alike. */
+#define CT_EQUAL_SHARE 0.8
+
+static inline int ct_token_at(const struct ct_stream *stream, int op)
+{
+    return stream->token_of[stream->process->ops[op].cls];
+}
+
+/* Where an anchor stands: at[0] .. at[n - 1]. */
+struct ct_places {
+    const int *at;
+    int n;
+};
+
+struct ct_places ct_places_of(const struct ct_stream *stream,
+                              const struct ct_anchor *anchor);
+
+/* Sets distance and skip; whether the token's distances are regular. */
+bool ct_anchor_regular(const struct ct_stream *stream,
+                       struct ct_anchor *anchor);
+/* Sets usual and length; *equal_p: how many segments are the usual one. */
+void ct_anchor_measure(const struct ct_stream *stream, struct ct_anchor *anchor,
+                       int *equal_p);
+/* Finds a token that occurs once per step; steps as in ct_stream_anchor. */
+bool ct_stream_period(const struct ct_stream *stream, int steps,
+                      struct ct_anchor *anchor);
 
 void ct_stream_init(struct ct_stream *stream, struct ct_process *process);
 void ct_stream_release(struct ct_stream *stream);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/arena.h"
+#include "trace/select.h"
 #include "trace/stages.h"
 
 /* The first calls of a size pay for connections and caches: left out where
@@ -68,36 +69,6 @@ static void gather_samples(struct ct_trace *trace, struct ct_job *job)
     }
 }
 
-/* The value that would be in the middle if values were sorted; reorders. */
-static int64_t median(int64_t *values, int64_t n)
-{
-    int64_t low = 0, high = n - 1, middle = n / 2;
-
-    while (low < high) {
-        int64_t pivot = values[low + (high - low) / 2], i = low, j = high;
-
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (values[j] > pivot)
-                j--;
-            if (i <= j) {
-                int64_t swap = values[i];
-
-                values[i++] = values[j];
-                values[j--] = swap;
-            }
-        }
-        if (middle <= j)
-            high = j;
-        else if (middle >= i)
-            low = i;
-        else
-            break;
-    }
-    return values[middle];
-}
-
 /* How good a transfer is where there are no samples: whole ones, grouped or
  * estimated as they may be, before bounds. */
 static bool is_whole(const struct ct_instance *i)
@@ -147,7 +118,7 @@ static void median_of_rest(struct ct_job *job, int64_t *work)
         int64_t begin = i ? begins[i - 1] : 0, n = begins[i] - begin;
 
         if (n)
-            job->usages[i].median_ns = median(work + begin, n);
+            job->usages[i].median_ns = ct_nth(work + begin, n, n / 2);
     }
     free(has_whole);
     free(begins);
@@ -165,7 +136,7 @@ static void set_medians(struct ct_job *job)
         if (!usage->nsamples)
             continue;
         memcpy(work, usage->samples, (size_t)usage->nsamples * sizeof(*work));
-        usage->median_ns = median(work, usage->nsamples);
+        usage->median_ns = ct_nth(work, usage->nsamples, usage->nsamples / 2);
     }
     median_of_rest(job, work);
     free(work);
