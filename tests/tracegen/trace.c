@@ -1,5 +1,7 @@
 #include "tracegen.h"
 
+#include "writer.h"
+
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,210 +9,13 @@
 
 #define MAX_PATH 4096
 
-/* Number of each column in its table: op_class, op_ordinal, ... */
-#define TABLE(table_, scope_, doc_) \
-    enum table_##_columns           \
-    {
-#define COL(table_, column_, type_, doc_) table_##_##column_,
-#define END(table_)       \
-    table_##_column_count \
-    }                     \
-    ;
-#include "commtrace/schema.def"
-
-#define SQL_KEY "INTEGER PRIMARY KEY"
-#define SQL_I64 "INTEGER"
-#define SQL_TXT "TEXT"
-#define SQL_F64 "REAL"
-
-struct column {
-    const char *table, *name, *type;
-};
-
-/* A column without name ends its table. */
-static const struct column columns[] = {
-#define COL(table_, column_, type_, doc_) {#table_, #column_, SQL_##type_},
-#define END(table_) {#table_, NULL, NULL},
-#include "commtrace/schema.def"
-};
-
-static const struct {
-    const char *name;
-    bool in_rank_files;
-    int ncolumns;
-} tables[] = {
-#define SCOPE_RANK true
-#define SCOPE_LOOKUP true
-#define SCOPE_JOB false
-#define TABLE(table_, scope_, doc_) \
-    {#table_, SCOPE_##scope_, table_##_column_count},
-#include "commtrace/schema.def"
-};
-
-enum table {
-#define TABLE(table_, scope_, doc_) T_##table_,
-#include "commtrace/schema.def"
-    TABLE_COUNT
-};
-
-struct writer {
-    sqlite3 *db;
-    sqlite3_stmt *inserts[TABLE_COUNT];
-    bool failed;
-};
-
-static void run(struct writer *w, const char *sql)
-{
-    if (!w->failed && sqlite3_exec(w->db, sql, NULL, NULL, NULL)) {
-        fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
-        w->failed = true;
-    }
-}
-
-static void create_tables(struct writer *w)
-{
-    const struct column *c = columns;
-    char sql[4096];
-    int t;
-
-    for (t = 0; t < TABLE_COUNT; t++) {
-        size_t n = (size_t)snprintf(sql, sizeof(sql), "CREATE TABLE %s (",
-                                    tables[t].name);
-
-        for (; c->name; c++)
-            n += (size_t)snprintf(sql + n, sizeof(sql) - n, "%s%s %s",
-                                  sql[n - 1] == '(' ? "" : ", ", c->name,
-                                  c->type);
-        c++;
-        snprintf(sql + n, sizeof(sql) - n, ") STRICT");
-        if (tables[t].in_rank_files)
-            run(w, sql);
-    }
-}
-
-static sqlite3_stmt *insert(struct writer *w, enum table table)
-{
-    char sql[512];
-    size_t n;
-    int i;
-
-    if (!w->inserts[table]) {
-        n = (size_t)snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES (",
-                             tables[table].name);
-        for (i = 0; i < tables[table].ncolumns; i++)
-            n +=
-                (size_t)snprintf(sql + n, sizeof(sql) - n, "%s?", i ? "," : "");
-        snprintf(sql + n, sizeof(sql) - n, ")");
-        if (sqlite3_prepare_v3(w->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
-                               &w->inserts[table], NULL)) {
-            fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
-            w->failed = true;
-        }
-    }
-    return w->inserts[table];
-}
-
-static void put(sqlite3_stmt *row, int column, int64_t value)
-{
-    sqlite3_bind_int64(row, column + 1, value);
-}
-
-static void put_text(sqlite3_stmt *row, int column, const char *value)
-{
-    sqlite3_bind_text(row, column + 1, value, -1, SQLITE_TRANSIENT);
-}
-
-static void put_or_null(sqlite3_stmt *row, int column, int64_t value)
-{
-    if (value >= 0)
-        put(row, column, value);
-    else
-        sqlite3_bind_null(row, column + 1);
-}
-
-static void done(struct writer *w, sqlite3_stmt *row)
-{
-    if (sqlite3_step(row) != SQLITE_DONE) {
-        fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
-        w->failed = true;
-    }
-    sqlite3_reset(row);
-}
-
 static void put_meta(struct writer *w, const char *key, const char *value)
 {
-    sqlite3_stmt *row = insert(w, T_meta);
+    sqlite3_stmt *row = writer_row(w, T_meta);
 
     put_text(row, meta_key, key);
     put_text(row, meta_value, value);
-    done(w, row);
-}
-
-static const struct {
-    const char *name, *function, *class, *size, *wire;
-    enum ct_op base;
-} kinds[CT_OP_COUNT] = {
-#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, ...) \
-    [CT_OP_##id_] = {name_, #fn_, #class_, #size_, #wire_, CT_OP_##base_},
-#include "commtrace/nccl_ops.def"
-};
-
-static void put_kinds(struct writer *w)
-{
-    sqlite3_stmt *row = insert(w, T_op_kind);
-    int i;
-
-    for (i = 0; i < CT_OP_COUNT; i++) {
-        put(row, op_kind_id, i);
-        put_text(row, op_kind_name, kinds[i].name);
-        put_text(row, op_kind_function, kinds[i].function);
-        put(row, op_kind_base, (int64_t)kinds[i].base);
-        put_text(row, op_kind_class, kinds[i].class);
-        put_text(row, op_kind_size, kinds[i].size);
-        put_text(row, op_kind_wire, kinds[i].wire);
-        done(w, row);
-    }
-}
-
-static void put_type(struct writer *w, int id, const char *name, int bytes)
-{
-    sqlite3_stmt *row = insert(w, T_data_type);
-
-    put(row, data_type_id, id);
-    put_text(row, data_type_name, name);
-    put(row, data_type_bytes, bytes);
-    done(w, row);
-}
-
-static void put_redop(struct writer *w, int id, const char *name)
-{
-    sqlite3_stmt *row = insert(w, T_red_op);
-
-    put(row, red_op_id, id);
-    put_text(row, red_op_name, name);
-    done(w, row);
-}
-
-static void put_flag(struct writer *w, int bit, const char *name,
-                     const char *meaning)
-{
-    sqlite3_stmt *row = insert(w, T_flag);
-
-    put(row, flag_bit, bit);
-    put_text(row, flag_name, name);
-    put_text(row, flag_meaning, meaning);
-    done(w, row);
-}
-
-static void put_lookups(struct writer *w)
-{
-    put_kinds(w);
-#define TYPE(id_, value_, name_, bytes_) put_type(w, (value_), name_, bytes_);
-#include "commtrace/nccl_types.def"
-#define REDOP(id_, value_, name_) put_redop(w, (value_), name_);
-#include "commtrace/nccl_types.def"
-#define FLAG(id_, bit_, name_, meaning_) put_flag(w, (bit_), name_, meaning_);
-#include "commtrace/flags.def"
+    writer_add(w, row);
 }
 
 static int local_rank(const struct layout *layout, int rank)
@@ -232,7 +37,7 @@ static void put_process(struct writer *w, const struct simulation *s, int rank)
     const struct layout *layout = s->layout;
     uint64_t seed = layout->options->seed;
     int host = layout_host(layout, rank);
-    sqlite3_stmt *row = insert(w, T_process);
+    sqlite3_stmt *row = writer_row(w, T_process);
     char text[96];
 
     snprintf(text, sizeof(text), "%016llx%016llx",
@@ -259,12 +64,12 @@ static void put_process(struct writer *w, const struct simulation *s, int rank)
         (int64_t)(1 + host) * 1000000000000 + 1000 * (int64_t)rank);
     put(row, process_t0_real_ns, 1700000000000000000 + 1000 * (int64_t)rank);
     put(row, process_end_ns, end_of(&s->ranks[rank]));
-    done(w, row);
+    writer_add(w, row);
 }
 
 static void put_device(struct writer *w, const struct layout *layout, int rank)
 {
-    sqlite3_stmt *row = insert(w, T_device);
+    sqlite3_stmt *row = writer_row(w, T_device);
     int local = local_rank(layout, rank);
     char text[64];
 
@@ -276,14 +81,14 @@ static void put_device(struct writer *w, const struct layout *layout, int rank)
     put_text(row, device_pci, text);
     put_text(row, device_name, "Generated GPU");
     put_text(row, device_source, "nvml");
-    done(w, row);
-    row = insert(w, T_gpu_link);
+    writer_add(w, row);
+    row = writer_row(w, T_gpu_link);
     put(row, gpu_link_device, local);
     put_text(row, gpu_link_kind, "nvswitch");
     put(row, gpu_link_links, 18);
     put(row, gpu_link_version, 4);
     put_text(row, gpu_link_source, "nvml");
-    done(w, row);
+    writer_add(w, row);
 }
 
 static void put_comms(struct writer *w, const struct layout *layout, int rank)
@@ -292,7 +97,7 @@ static void put_comms(struct writer *w, const struct layout *layout, int rank)
 
     for (kind = 0; kind < COMM_KINDS; kind++) {
         const struct comm *c = &layout->comms[layout->comm_of[rank][kind]];
-        sqlite3_stmt *row = insert(w, T_comm);
+        sqlite3_stmt *row = writer_row(w, T_comm);
 
         if ((int)c->kind != kind)
             continue;
@@ -312,13 +117,13 @@ static void put_comms(struct writer *w, const struct layout *layout, int rank)
         put(row, comm_library, 1);
         put(row, comm_enter_ns, 1000 * kind);
         put(row, comm_ready_ns, 1000 * kind + 900);
-        done(w, row);
+        writer_add(w, row);
     }
 }
 
 static void put_classes(struct writer *w, const struct rank *rank)
 {
-    sqlite3_stmt *row = insert(w, T_op_class);
+    sqlite3_stmt *row = writer_row(w, T_op_class);
     int i;
 
     for (i = 0; i < rank->nclasses; i++) {
@@ -333,7 +138,7 @@ static void put_classes(struct writer *w, const struct rank *rank)
         put_or_null(row, op_class_peer, class->peer);
         put(row, op_class_stream, 0x7000);
         put(row, op_class_site, 0x400000 + 16 * i);
-        done(w, row);
+        writer_add(w, row);
     }
 }
 
@@ -356,7 +161,7 @@ static int64_t enter(struct cursor *cursor, int64_t start_ns, int64_t host_ns)
 static void put_launch(struct writer *w, const struct rank *rank,
                        const struct record *record, struct cursor *cursor)
 {
-    sqlite3_stmt *row = insert(w, T_launch);
+    sqlite3_stmt *row = writer_row(w, T_launch);
     int64_t host_ns = 3000, at = enter(cursor, record->start_ns, host_ns);
 
     put(row, launch_id, ++cursor->id);
@@ -369,7 +174,7 @@ static void put_launch(struct writer *w, const struct rank *rank,
     put(row, launch_gpu_off_ns, record->start_ns - at);
     put(row, launch_gpu_ns, record->gpu_ns);
     put(row, launch_flags, CT_FLAG_EVENT);
-    done(w, row);
+    writer_add(w, row);
     cursor->group_ops = 0;
 }
 
@@ -397,7 +202,7 @@ static void put_op(struct writer *w, const struct rank *rank,
         put(row, op_gpu_ns, record->gpu_ns);
         put(row, op_flags, CT_FLAG_EVENT);
     }
-    done(w, row);
+    writer_add(w, row);
     if (record->last_of_group)
         put_launch(w, rank, record, cursor);
 }
@@ -407,7 +212,7 @@ static void put_ops(struct writer *w, const struct rank *rank)
     struct cursor cursor = {.now_ns = 10000, .id = 8};
     int i;
 
-    insert(w, T_op);
+    writer_row(w, T_op);
     for (i = 0; i < rank->nrecords; i++)
         put_op(w, rank, &rank->records[i], &cursor);
 }
@@ -430,16 +235,16 @@ int trace_write(const struct simulation *s, int rank)
              "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
              " PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN",
              CT_APPLICATION_ID, CT_SCHEMA_VERSION);
-    run(&w, sql);
-    create_tables(&w);
-    put_lookups(&w);
+    writer_run(&w, sql);
+    writer_create(&w);
+    writer_lookups(&w);
     put_meta(&w, "tool", "tracegen");
     put_process(&w, s, rank);
     put_device(&w, s->layout, rank);
     put_comms(&w, s->layout, rank);
     put_classes(&w, &s->ranks[rank]);
     put_ops(&w, &s->ranks[rank]);
-    run(&w, "COMMIT");
+    writer_run(&w, "COMMIT");
     for (t = 0; t < TABLE_COUNT; t++)
         sqlite3_finalize(w.inserts[t]);
     sqlite3_close(w.db);

@@ -6,6 +6,7 @@
  *   layout.c    ranks, hosts, communicators
  *   program.c   what each rank calls, in order
  *   simulate.c  when each call begins and ends
+ *   transfer.c  the same of sends and recvs
  *   trace.c     one rank's file, through schema.def
  *   truth.c     what an analyzer should find
  */
@@ -119,6 +120,16 @@ struct rank {
     uint64_t draws; /* random numbers used */
 };
 
+/* Transfers of one (communicator, source, destination), in order. */
+struct edge {
+    int nsends, nrecvs, send_capacity, recv_capacity;
+    int64_t *sends, *recvs; /* when posted */
+    int sent, received;     /* finished */
+};
+
+/* Edges of a source: up and down, in the world and in its pipeline. */
+#define EDGES 4
+
 struct simulation {
     const struct layout *layout;
     struct rank *ranks;
@@ -130,6 +141,14 @@ void simulation_init(struct simulation *s, const struct layout *layout);
 void simulation_release(struct simulation *s);
 /* Runs every rank's program to its end and empties it. */
 void simulation_run(struct simulation *s);
+
+/* One call of rank r; false: it has to wait for others. */
+bool step_transfer(struct simulation *s, int r, const struct instruction *in);
+struct record *add_record(struct rank *rank, enum ct_op op,
+                          const struct instruction *in, int peer, int64_t start,
+                          int64_t end);
+/* A lognormal factor around 1, the same for the same numbers. */
+double jittered(const struct options *o, uint64_t a, uint64_t b);
 
 /* Time that bytes take inside a host (0) or between hosts (1), in ns. */
 double transfer_ns(const struct options *o, int link, enum ct_op op, int nranks,
