@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "findings/rules.h"
 
@@ -110,6 +111,21 @@ static bool is_main(const struct ct_case *c, int role)
     return true;
 }
 
+/* Name of a node, with its identity where another node has that name, too. */
+static void name_host(const struct ct_case *c, const struct ct_process *process,
+                      char *text, size_t size)
+{
+    const char *name = c->job->node_names[process->node];
+    int same = 0;
+
+    for (int node = 0; node < c->job->nnodes; node++)
+        same += strcmp(c->job->node_names[node], name) == 0;
+    if (same > 1 && process->host_id)
+        snprintf(text, size, "%.14s:%.14s", name, process->host_id);
+    else
+        snprintf(text, size, "%.30s", name);
+}
+
 static void name_hosts(const struct ct_case *c, const struct ct_comm *comm,
                        char *text, size_t size)
 {
@@ -119,19 +135,20 @@ static void name_hosts(const struct ct_case *c, const struct ct_comm *comm,
     *text = 0;
     for (int node = 0; node < c->job->nnodes; node++)
         for (int i = 0; i < comm->nranks; i++) {
-            const int process = comm->members[i].process;
+            const int id = comm->members[i].process;
+            char name[32];
 
-            if (process == CT_NONE ||
-                c->trace->processes[process].node != node || node == last)
+            if (id == CT_NONE || c->trace->processes[id].node != node ||
+                node == last)
                 continue;
             last = node;
             if (used + 40 > size) {
                 snprintf(text + used, size - used, ", ...");
                 return;
             }
-            used +=
-                (size_t)snprintf(text + used, size - used, "%s%.30s",
-                                 used ? ", " : "", c->job->node_names[node]);
+            name_host(c, &c->trace->processes[id], name, sizeof name);
+            used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                     used ? ", " : "", name);
         }
 }
 
@@ -310,13 +327,28 @@ static bool is_first_of_size(const struct ct_case *c, int role, int nranks)
     return true;
 }
 
-bool ct_rule_crossing(const struct ct_case *c, struct ct_findings *findings)
+/* Times of all usages, once there is something to price. */
+static bool need_times(struct ct_case *c)
+{
+    const size_t room = (size_t)c->job->nusages + 1;
+
+    if (c->located_us)
+        return true;
+    c->located_us = malloc(room * sizeof *c->located_us);
+    c->located_error = malloc(room * sizeof *c->located_error);
+    return c->located_us && c->located_error &&
+           ct_model_locate(c->trace, c->job, c->located_us, c->located_error) ==
+               0;
+}
+
+bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings)
 {
     for (int i = 0; i < c->roles->nroles; i++) {
         const int nranks = c->job->comms[c->roles->roles[i].comm].nranks;
 
-        if (crosses(c, i) && is_first_of_size(c, i, nranks) &&
-            !report_family(c, i, nranks, findings))
+        if (!crosses(c, i) || !is_first_of_size(c, i, nranks))
+            continue;
+        if (!need_times(c) || !report_family(c, i, nranks, findings))
             return false;
     }
     return true;

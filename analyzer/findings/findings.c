@@ -103,11 +103,6 @@ static int compare_rows(const void *pa, const void *pb)
     return a->comm - b->comm;
 }
 
-static bool apply(const struct ct_case *c, struct ct_findings *findings)
-{
-    return ct_rule_crossing(c, findings) && ct_rule_quality(c, findings);
-}
-
 struct ct_findings *ct_findings_build(const struct ct_trace *trace,
                                       const struct ct_job *job,
                                       const struct ct_model *model,
@@ -115,17 +110,15 @@ struct ct_findings *ct_findings_build(const struct ct_trace *trace,
                                       const struct ct_roles *roles)
 {
     struct ct_findings *findings = calloc(1, sizeof *findings);
-    double *us = malloc((2 * (size_t)job->nusages + 1) * sizeof *us);
-    const struct ct_case c = {
-        trace, job, model, reference, roles, us, us ? us + job->nusages : NULL};
+    struct ct_case c = {trace, job, model, reference, roles, NULL, NULL};
 
-    if (!findings || !us ||
-        ct_model_locate(trace, job, us, us + job->nusages) != 0 ||
-        !apply(&c, findings)) {
+    if (findings &&
+        (!ct_rule_crossing(&c, findings) || !ct_rule_quality(&c, findings))) {
         ct_findings_free(findings);
         findings = NULL;
     }
-    free(us);
+    free(c.located_us);
+    free(c.located_error);
     if (findings && findings->n > 0)
         qsort(findings->rows, (size_t)findings->n, sizeof *findings->rows,
               compare_rows);

@@ -11,7 +11,8 @@ struct ct_case {
     const struct ct_job *job;
     const struct ct_model *model, *reference;
     const struct ct_roles *roles;
-    const double *located_us, *located_error; /* see ct_model_locate */
+    double *located_us, *located_error; /* see ct_model_locate; NULL: not yet
+                                           needed */
 };
 
 /* A new row about the whole job; NULL without memory. It stays valid until the
@@ -20,7 +21,7 @@ struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
                                       enum ct_finding id);
 
 /* Each returns false only without memory. */
-bool ct_rule_crossing(const struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_quality(const struct ct_case *c, struct ct_findings *findings);
 
 /* "0-3, 8, 10": ranks of the job that are members of comm and have a trace,

@@ -11,29 +11,9 @@ static bool same(double a, double b)
     return a <= b * ALIKE && b <= a * ALIKE;
 }
 
-static bool near_ratio(double a, double b, double ratio)
-{
-    return b > 0 && fabs(a / b / ratio - 1) < .12;
-}
-
-static const char *per(const struct ct_view *view)
-{
-    return view->job->nsteps > 0 ? "per step" : "in all";
-}
-
 static bool has_pipeline(const struct ct_view *view)
 {
     return view->chains->npaths > 0 && view->chains->payload > 0;
-}
-
-static void start(struct ct_verdict *verdict, struct ct_weights prior)
-{
-    *verdict = (struct ct_verdict){.explained = 1};
-    verdict->prior[CT_ROLE_UNKNOWN] = prior.none;
-    verdict->prior[CT_ROLE_TP] = prior.tp;
-    verdict->prior[CT_ROLE_PP] = prior.pp;
-    verdict->prior[CT_ROLE_DP] = prior.dp;
-    verdict->prior[CT_ROLE_CONTROL] = prior.control;
 }
 
 /* Calls that carry the b*s*h of the pipeline: its size, or (gather, scatter)
@@ -87,7 +67,7 @@ static void weigh_payload(const struct ct_view *view, const struct ct_use *use,
         ct_evidence_add(verdict, (struct ct_weights){.tp = 4, .dp = -2},
                         "%.4g calls %s of b*s*h, the %s that the pipeline "
                         "sends%s",
-                        calls, per(view), size,
+                        calls, ct_view_per(view), size,
                         scatter_like > .5 ? ", in slices" : "");
     }
 }
@@ -131,21 +111,23 @@ static void weigh_calls(const struct ct_view *view, const struct ct_use *use,
     ct_bytes_text((double)use->sizes[0].bytes, size, sizeof size);
     if (use->calls < 3.5) {
         ct_evidence_add(verdict, (struct ct_weights){.tp = -1.5, .dp = 1},
-                        "only %.3g calls %s", use->calls, per(view));
+                        "only %.3g calls %s", use->calls, ct_view_per(view));
         return;
     }
     if (one && top > 15.5)
         ct_evidence_add(
             verdict, (struct ct_weights){.tp = 2.5 * scale, .dp = -2 * scale},
-            "%.4g all-reduces of one size (%s) %s", top, size, per(view));
+            "%.4g all-reduces of one size (%s) %s", top, size,
+            ct_view_per(view));
     else if (one && top > 7.5)
         ct_evidence_add(
             verdict, (struct ct_weights){.tp = 1.5 * scale, .dp = -.5 * scale},
-            "%.4g all-reduces of one size (%s) %s", top, size, per(view));
+            "%.4g all-reduces of one size (%s) %s", top, size,
+            ct_view_per(view));
     else if (one)
         ct_evidence_add(verdict, (struct ct_weights){.tp = .5},
                         "%.4g all-reduces of one size (%s) %s", top, size,
-                        per(view));
+                        ct_view_per(view));
     if (one)
         weigh_algebra(view, top, verdict);
 }
@@ -156,9 +138,17 @@ static void weigh_sizes(const struct ct_view *view, const struct ct_use *use,
     const double most = use->sizes[0].calls;
     const double least = use->sizes[use->nsizes - 1].calls;
 
-    if (view->job->nsteps == 0 || use->reduces < .5 || use->nsizes < 2 ||
-        most > 1.5 * least)
+    if (view->job->nsteps == 0 || use->reduces < .5 || use->nsizes < 2)
         return;
+    if (most > 1.5 * least) {
+        if (use->calls < 15.5 && !whole(most / 4) && whole(least) &&
+            use->sizes[0].bytes > use->sizes[use->nsizes - 1].bytes)
+            ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 1.5},
+                            "%.3g calls per step of one size and smaller "
+                            "ones, as buckets and their rest",
+                            most);
+        return;
+    }
     if (most <= 1.5)
         ct_evidence_add(
             verdict,
@@ -241,102 +231,6 @@ static void weigh_init(const struct ct_use *use, struct ct_verdict *verdict)
                     size);
 }
 
-static const struct ct_use_size *top_of(const struct ct_use *use,
-                                        enum ct_op base)
-{
-    for (int i = 0; i < use->nsizes; i++)
-        if (use->sizes[i].base == base)
-            return &use->sizes[i];
-    return NULL;
-}
-
-static int sizes_of(const struct ct_use *use, enum ct_op base)
-{
-    int n = 0;
-
-    for (int i = 0; i < use->nsizes; i++)
-        n += use->sizes[i].base == base;
-    return n;
-}
-
-/* Gathers and scatters: sharded data parallelism or sequence parallelism. */
-static void weigh_shards(const struct ct_use *use, struct ct_verdict *verdict)
-{
-    const struct ct_use_size *gather = top_of(use, CT_OP_ALL_GATHER);
-    const struct ct_use_size *scatter = top_of(use, CT_OP_REDUCE_SCATTER);
-    const double gathers = use->gathers * use->calls;
-    const double scatters = use->scatters * use->calls;
-
-    if (use->gathers + use->scatters < .5)
-        return;
-    if (sizes_of(use, CT_OP_ALL_GATHER) >= 2 &&
-        sizes_of(use, CT_OP_REDUCE_SCATTER) >= 2)
-        ct_evidence_add(verdict, (struct ct_weights){.tp = -1.5, .dp = 2},
-                        "it gathers and scatters %d different sizes, as "
-                        "parameters are",
-                        sizes_of(use, CT_OP_ALL_GATHER));
-    if (scatters > 0 && scatters <= 2.5 && gathers <= 2.5)
-        ct_evidence_add(verdict, (struct ct_weights){.tp = -2, .dp = 1.5},
-                        "%.3g scatters and %.3g gathers per step, as a "
-                        "sharded optimizer",
-                        scatters, gathers);
-    if (!gather || !scatter)
-        return;
-    if (near_ratio(gathers, scatters, 2))
-        ct_evidence_add(verdict, (struct ct_weights){.tp = -.5, .dp = 1},
-                        "two gathers for each scatter, as sharded parameters "
-                        "take");
-    if (near_ratio(gathers, scatters, 1.5) && use->nsizes <= 3)
-        ct_evidence_add(verdict, (struct ct_weights){.tp = 2, .dp = -1},
-                        "6 gathers for 4 scatters of one size, as sequence "
-                        "parallelism takes");
-    if (same((double)scatter->bytes, 2 * (double)gather->bytes))
-        ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 1.5},
-                        "it scatters twice the bytes that it gathers, as "
-                        "gradients of double width");
-}
-
-/* Replicas of shards: an all-reduce of what a scatter elsewhere left over. */
-static void weigh_replicas(const struct ct_view *view,
-                           const struct ct_family *family,
-                           struct ct_verdict *verdict)
-{
-    const struct ct_use_size *reduce = top_of(&family->mean, CT_OP_ALL_REDUCE);
-
-    for (int i = 0; reduce && i < view->families->n; i++) {
-        const struct ct_family *other = &view->families->families[i];
-        const struct ct_use_size *scatter =
-            top_of(&other->mean, CT_OP_REDUCE_SCATTER);
-
-        if (other == family || !scatter ||
-            !same((double)scatter->bytes,
-                  (double)reduce->bytes * other->mean.nranks) ||
-            !near_ratio(reduce->calls, scatter->calls, 1) ||
-            !ct_families_cross(view->job, view->uses, family, other))
-            continue;
-        ct_evidence_add(verdict, (struct ct_weights){.tp = -3, .dp = 4},
-                        "each of its all-reduces has the size of a shard that "
-                        "another group scatters");
-        return;
-    }
-}
-
-static void weigh_broadcasts(const struct ct_use *use,
-                             struct ct_verdict *verdict)
-{
-    if (use->broadcasts < .5)
-        return;
-    if (use->nranks == 2 && use->calls > 3.5)
-        ct_evidence_add(verdict,
-                        (struct ct_weights){.tp = -1, .pp = 2.5, .dp = -1},
-                        "%.4g broadcasts between two ranks, as a pipeline "
-                        "without send/recv",
-                        use->calls);
-    else
-        ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = -1},
-                        "it mostly broadcasts");
-}
-
 static int rank_of(const struct ct_view *view, const struct ct_comm *comm,
                    int i)
 {
@@ -377,7 +271,8 @@ void ct_evidence_large(const struct ct_view *view,
     const struct ct_use *use = &family->mean;
     char size[32];
 
-    start(verdict, (struct ct_weights){.none = .5, .pp = -3, .control = -3});
+    ct_verdict_start(verdict,
+                     (struct ct_weights){.none = .5, .pp = -3, .control = -3});
     weigh_payload(view, use, verdict);
     weigh_calls(view, use, verdict);
     weigh_sizes(view, use, verdict);
@@ -385,9 +280,9 @@ void ct_evidence_large(const struct ct_view *view,
     weigh_pauses(view, use, verdict);
     weigh_reduction(use, verdict);
     weigh_init(use, verdict);
-    weigh_shards(use, verdict);
-    weigh_replicas(view, family, verdict);
-    weigh_broadcasts(use, verdict);
+    ct_weigh_shards(use, verdict);
+    ct_weigh_replicas(view, family, verdict);
+    ct_weigh_broadcasts(use, verdict);
     weigh_stride(view, use, verdict);
     if (use->one_pipeline)
         ct_evidence_add(verdict, (struct ct_weights){.tp = -6, .dp = -6},
@@ -396,94 +291,5 @@ void ct_evidence_large(const struct ct_view *view,
     if (use->bytes <= 4096 && use->calls < 4.5)
         ct_evidence_add(verdict,
                         (struct ct_weights){.tp = -1, .dp = -1, .control = 4},
-                        "%s %s in all", size, per(view));
-}
-
-void ct_evidence_small(const struct ct_view *view, const struct ct_use *use,
-                       struct ct_verdict *verdict)
-{
-    start(verdict, (struct ct_weights){.pp = -1});
-    ct_evidence_add(verdict,
-                    (struct ct_weights){.control = use->calls > 64 ? 2.5 : 4},
-                    "%.4g calls %s of at most %d elements", use->calls,
-                    per(view), CT_SMALL_COUNT);
-}
-
-void ct_evidence_exchange(const struct ct_view *view, const struct ct_use *use,
-                          struct ct_verdict *verdict)
-{
-    start(verdict,
-          (struct ct_weights){.tp = -3, .pp = -3, .dp = -3, .control = -3});
-    ct_evidence_add(verdict, (struct ct_weights){.none = 2},
-                    "%.4g exchanges %s of every rank with every other",
-                    use->calls, per(view));
-}
-
-/* The chain that most ranks of a communicator are in; NULL: none. */
-static const struct ct_chain *chain_of(const struct ct_view *view,
-                                       const struct ct_use *use)
-{
-    const struct ct_comm *comm = &view->job->comms[use->comm];
-
-    for (int i = 0; i < comm->nranks; i++) {
-        const int process = comm->members[i].process;
-
-        if (process != CT_NONE && view->chains->chain[process] != CT_NONE)
-            return &view->chains->chains[view->chains->chain[process]];
-    }
-    return NULL;
-}
-
-static void weigh_chain(const struct ct_chain *chain,
-                        struct ct_verdict *verdict)
-{
-    switch (chain->shape) {
-    case CT_CHAIN_PATH:
-        ct_evidence_add(
-            verdict, (struct ct_weights){.pp = chain->both_ways ? 2.5 : 1.5},
-            "send/recv joins %d ranks to a row of stages, %s", chain->nranks,
-            chain->both_ways ? "there and back" : "one way");
-        break;
-    case CT_CHAIN_CYCLE:
-        ct_evidence_add(
-            verdict, (struct ct_weights){.pp = chain->both_ways ? 1 : -1},
-            "send/recv runs round a ring of %d ranks, %s", chain->nranks,
-            chain->both_ways ? "both ways" : "one way");
-        break;
-    case CT_CHAIN_TOGETHER:
-        ct_evidence_add(verdict, (struct ct_weights){.pp = -.5},
-                        "two ranks that only ever send and receive at once");
-        break;
-    case CT_CHAIN_OTHER:
-        ct_evidence_add(verdict, (struct ct_weights){.pp = .5},
-                        "send/recv joins %d ranks, but not to a row",
-                        chain->nranks);
-        break;
-    }
-}
-
-void ct_evidence_p2p(const struct ct_view *view, const struct ct_use *use,
-                     struct ct_verdict *verdict)
-{
-    const struct ct_chain *chain = chain_of(view, use);
-    char size[32];
-
-    start(verdict, (struct ct_weights){.tp = -4, .dp = -4, .control = -3});
-    if (!chain)
-        return;
-    weigh_chain(chain, verdict);
-    ct_bytes_text((double)view->chains->payload, size, sizeof size);
-    if (chain->shape == CT_CHAIN_PATH && view->chains->micro_batches > 0)
-        ct_evidence_add(verdict, (struct ct_weights){.pp = 1},
-                        "%.3g messages of %s per step, boundary and "
-                        "direction",
-                        view->chains->micro_batches, size);
-    else if (chain->shape == CT_CHAIN_PATH && view->chains->payload > 0)
-        ct_evidence_add(verdict, (struct ct_weights){.pp = 1},
-                        "its messages are %s", size);
-    if (use->nranks > chain->nranks)
-        ct_evidence_add(verdict, (struct ct_weights){.pp = -.3},
-                        "the communicator holds %d ranks, more than a "
-                        "pipeline",
-                        use->nranks);
+                        "%s %s in all", size, ct_view_per(view));
 }

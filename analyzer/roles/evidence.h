@@ -46,6 +46,8 @@ void ct_evidence_exchange(const struct ct_view *view, const struct ct_use *use,
 struct ct_weights {
     double none, tp, pp, dp, control;
 };
+/* No facts yet; prior: log-odds before any. */
+void ct_verdict_start(struct ct_verdict *verdict, struct ct_weights prior);
 __attribute__((format(printf, 3, 4))) void
 ct_evidence_add(struct ct_verdict *verdict, struct ct_weights weights,
                 const char *format, ...);
@@ -55,6 +57,18 @@ ct_evidence_add(struct ct_verdict *verdict, struct ct_weights weights,
  * (softmax) times explained times a factor for few steps. */
 void ct_evidence_judge(const struct ct_view *view,
                        const struct ct_verdict *verdict, struct ct_role *role);
+
+/* Parts of ct_evidence_large: gathers and scatters (sharded data parallelism or
+ * sequence parallelism); all-reduces of what a scatter elsewhere left over
+ * (replicas of shards); broadcasts. */
+void ct_weigh_shards(const struct ct_use *use, struct ct_verdict *verdict);
+void ct_weigh_replicas(const struct ct_view *view,
+                       const struct ct_family *family,
+                       struct ct_verdict *verdict);
+void ct_weigh_broadcasts(const struct ct_use *use, struct ct_verdict *verdict);
+
+/* "per step", or "in all" where there are no steps. */
+const char *ct_view_per(const struct ct_view *view);
 
 /* "64 KiB", "1.5 MiB", "100 B" */
 void ct_bytes_text(double bytes, char *text, size_t size);

@@ -26,6 +26,21 @@ void ct_bytes_text(double bytes, char *text, size_t size)
     snprintf(text, size, "%.4g %s", bytes, units[unit]);
 }
 
+void ct_verdict_start(struct ct_verdict *verdict, struct ct_weights prior)
+{
+    *verdict = (struct ct_verdict){.explained = 1};
+    verdict->prior[CT_ROLE_UNKNOWN] = prior.none;
+    verdict->prior[CT_ROLE_TP] = prior.tp;
+    verdict->prior[CT_ROLE_PP] = prior.pp;
+    verdict->prior[CT_ROLE_DP] = prior.dp;
+    verdict->prior[CT_ROLE_CONTROL] = prior.control;
+}
+
+const char *ct_view_per(const struct ct_view *view)
+{
+    return view->job->nsteps > 0 ? "per step" : "in all";
+}
+
 void ct_evidence_add(struct ct_verdict *verdict, struct ct_weights weights,
                      const char *format, ...)
 {
