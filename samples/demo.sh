@@ -37,7 +37,7 @@ First a sweep of message sizes inside hosts and between them, so that
 predictions rest on measurements; then a training job, TP=2 PP=2 DP=2, whose
 layout puts each TP pair on two hosts.
 TEXT
-traced sweep 8 sweep --ranks 2,4 --place both
+traced sweep 8 sweep --ranks 2,4 --place both --align
 traced job 8 train3d --tp 2 --pp 2 --dp 2 --order pp-dp-tp \
     --layers 4 --micro-batches 4 --steps 5 --summary
 

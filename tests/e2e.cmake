@@ -10,6 +10,9 @@ endfunction()
 
 commtrace_e2e(sequence)
 commtrace_e2e(run)
+if(NOT COMMTRACE_SANITIZE) # they measure time
+  commtrace_e2e(fit)
+endif()
 
 add_test(NAME fuzz.mutate COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/mutate.py 1 100)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,14 @@ struct hello {
     uint32_t magic;
     uint32_t rank;
 };
+
+/* What stays open for barriers: rank 0 holds a connection to every rank, the
+ * others the one to rank 0. */
+static struct {
+    int rank;
+    int *peers; /* of rank 0, by rank */
+    int root;   /* of the others */
+} star;
 
 static const char *address(void)
 {
@@ -90,9 +99,9 @@ static int write_all(int fd, const void *data, size_t bytes)
 }
 
 /* Whoever else listens or calls must not block us for ever. */
-static void limit_wait(int fd)
+static void limit_wait(int fd, int seconds)
 {
-    struct timeval limit = {.tv_sec = ANSWER_S};
+    struct timeval limit = {.tv_sec = seconds};
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
@@ -113,40 +122,49 @@ static int listen_at(int number)
     return fd;
 }
 
+/* Small messages to and fro: neither end may wait for more. */
+static void keep(int fd)
+{
+    int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    limit_wait(fd, PATIENCE_MS / 1000);
+}
+
 /* Answers one caller; 0 when it was a rank that had no answer yet. */
-static int serve(int fd, int world, char *served, const void *data,
-                 size_t bytes)
+static int serve(int fd, int world, const void *data, size_t bytes)
 {
     struct hello hello;
 
-    limit_wait(fd);
+    limit_wait(fd, ANSWER_S);
     if (read_all(fd, &hello, sizeof(hello)) || hello.magic != HELLO ||
         hello.rank >= (uint32_t)world || write_all(fd, &hello, sizeof(hello)) ||
         write_all(fd, data, bytes))
         return -1;
-    if (served[hello.rank])
+    if (star.peers[hello.rank])
         return -1;
-    served[hello.rank] = 1;
+    star.peers[hello.rank] = fd;
+    keep(fd);
     return 0;
 }
 
 static void serve_all(int world, const void *data, size_t bytes)
 {
     int listener = listen_at(port());
-    char *served = calloc((size_t)world, 1);
 
-    if (!served)
+    star.peers = calloc((size_t)world, sizeof(*star.peers));
+    if (!star.peers)
         die("out of memory");
     for (int left = world - 1; left;) {
         int fd = accept(listener, NULL, NULL);
 
         if (fd < 0)
             continue;
-        if (!serve(fd, world, served, data, bytes))
+        if (!serve(fd, world, data, bytes))
             left--;
-        close(fd);
+        else
+            close(fd);
     }
-    free(served);
     close(listener);
 }
 
@@ -178,18 +196,24 @@ static int ask(int rank, void *data, size_t bytes)
 
     if (fd < 0)
         return -1;
-    limit_wait(fd);
+    limit_wait(fd, ANSWER_S);
     rc = write_all(fd, &hello, sizeof(hello)) ||
          read_all(fd, &answer, sizeof(answer)) || answer.magic != HELLO ||
          read_all(fd, data, bytes);
-    close(fd);
-    return rc ? -1 : 0;
+    if (rc) {
+        close(fd);
+        return -1;
+    }
+    keep(fd);
+    star.root = fd;
+    return 0;
 }
 
 void bootstrap_broadcast(int rank, int world, void *data, size_t bytes)
 {
     const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
 
+    star.rank = rank;
     if (world == 1)
         return;
     if (rank == 0) {
@@ -202,4 +226,30 @@ void bootstrap_broadcast(int rank, int world, void *data, size_t bytes)
         nanosleep(&pause, NULL);
     }
     die("rank 0 does not answer at %s:%d", address(), port());
+}
+
+/* Every rank of the barrier says that it is there; when all have, rank 0 lets
+ * them go. */
+static int gather_and_release(const int *ranks, int n)
+{
+    char byte = 0;
+    int rc = 0;
+
+    for (int i = 0; i < n; i++)
+        if (ranks[i])
+            rc |= read_all(star.peers[ranks[i]], &byte, 1);
+    for (int i = 0; i < n; i++)
+        if (ranks[i])
+            rc |= write_all(star.peers[ranks[i]], &byte, 1);
+    return rc;
+}
+
+void bootstrap_barrier(const int *ranks, int n)
+{
+    char byte = 0;
+
+    if (star.rank == 0
+            ? gather_and_release(ranks, n)
+            : write_all(star.root, &byte, 1) || read_all(star.root, &byte, 1))
+        die("a rank left the barrier");
 }

@@ -9,4 +9,8 @@
 
 void bootstrap_broadcast(int rank, int world, void *data, size_t bytes);
 
+/* After a broadcast: the n given ranks, rank 0 among them, wait for each other
+ * on the host. */
+void bootstrap_barrier(const int *ranks, int n);
+
 #endif

@@ -12,6 +12,7 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include "bootstrap.h"
 #include "job.h"
 
 #define MAX_SUBSETS 16
@@ -30,6 +31,7 @@ struct options {
     int subsets;
     int packed;
     int spread;
+    int align;
 };
 
 struct sweep {
@@ -39,6 +41,7 @@ struct sweep {
     int n;
     int rank;
     enum place place;
+    int *ranks; /* of the subset, in the job */
     cudaStream_t stream;
     cudaEvent_t start;
     cudaEvent_t stop;
@@ -82,27 +85,59 @@ static double sendrecv_factor(int n)
 }
 
 /* Before the clock starts: a rank that comes late makes all wait here. */
-static void align(struct sweep *s)
+static void synchronize(struct sweep *s)
 {
     all_reduce(s, sizeof(float));
 }
 
-/* us per op on this rank, from events around all iterations. */
-static double time_here(struct sweep *s, op_fn *op, size_t bytes)
+static int stride_of(const struct sweep *s)
+{
+    return s->place == PACKED ? 1 : s->job.world / s->n;
+}
+
+/* With --align no op starts before all ranks can. A ring otherwise carries the
+ * lateness of a rank on from op to op, and a late rank finds the bytes of its
+ * peers already there: it measures less than the op takes. */
+static void align(struct sweep *s)
+{
+    if (!s->options.align)
+        return;
+    for (int i = 0; i < s->n; i++)
+        s->ranks[i] = i * stride_of(s);
+    check_cuda(cudaStreamSynchronize(s->stream), "cudaStreamSynchronize");
+    bootstrap_barrier(s->ranks, s->n);
+}
+
+/* us of one op, between events on this rank. */
+static double time_ops(struct sweep *s, op_fn *op, size_t bytes, int n)
 {
     float ms;
 
-    for (int i = 0; i < s->options.warmup; i++)
-        op(s, bytes);
-    align(s);
     check_cuda(cudaEventRecord(s->start, s->stream), "cudaEventRecord");
-    for (int i = 0; i < s->options.iters; i++)
+    for (int i = 0; i < n; i++)
         op(s, bytes);
     check_cuda(cudaEventRecord(s->stop, s->stream), "cudaEventRecord");
     check_cuda(cudaStreamSynchronize(s->stream), "cudaStreamSynchronize");
     check_cuda(cudaEventElapsedTime(&ms, s->start, s->stop),
                "cudaEventElapsedTime");
-    return (double)ms * 1e3 / s->options.iters;
+    return (double)ms * 1e3 / n;
+}
+
+/* us per op on this rank. */
+static double time_here(struct sweep *s, op_fn *op, size_t bytes)
+{
+    double us = 0;
+
+    for (int i = 0; i < s->options.warmup; i++)
+        op(s, bytes);
+    synchronize(s);
+    if (!s->options.align)
+        return time_ops(s, op, bytes, s->options.iters);
+    for (int i = 0; i < s->options.iters; i++) {
+        align(s);
+        us += time_ops(s, op, bytes, 1);
+    }
+    return us / s->options.iters;
 }
 
 /* The mean over the ranks: one that starts late sees its peers waiting. */
@@ -147,7 +182,7 @@ static void sweep_op(struct sweep *s, const char *name, op_fn *op,
 /* The first n ranks, or n ranks at equal distances over all. */
 static int place_of(const struct sweep *s)
 {
-    int stride = s->place == PACKED ? 1 : s->job.world / s->n;
+    int stride = stride_of(s);
 
     if (s->job.rank % stride || s->job.rank / stride >= s->n)
         return -1;
@@ -207,11 +242,15 @@ static void run(struct sweep *s)
                "cudaStreamCreate");
     check_cuda(cudaEventCreate(&s->start), "cudaEventCreate");
     check_cuda(cudaEventCreate(&s->stop), "cudaEventCreate");
+    s->ranks = calloc((size_t)s->job.world, sizeof(*s->ranks));
+    if (!s->ranks)
+        die("out of memory");
     s->send = buffer(s->options.max);
     s->recv = buffer(s->options.max);
     sweep_all(s, world);
     check_nccl(ncclCommFinalize(world), "ncclCommFinalize");
     check_nccl(ncclCommDestroy(world), "ncclCommDestroy");
+    free(s->ranks);
     cudaFree(s->send);
     cudaFree(s->recv);
     cudaEventDestroy(s->start);
@@ -230,6 +269,7 @@ static const struct option long_options[] = {
     {"ops", required_argument, NULL, 'o'},
     {"ranks", required_argument, NULL, 'r'},
     {"place", required_argument, NULL, 'p'},
+    {"align", no_argument, NULL, 'a'},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -243,6 +283,8 @@ static void usage(FILE *out)
           "  --ranks N,N,...                      sizes of the subset (all)\n"
           "  --place packed|spread|both           first ranks, or ranks at\n"
           "                                       equal distances (packed)\n"
+          "  --align                              start each op on all ranks\n"
+          "                                       at once (by a host barrier)\n"
           "example: launch -n 8 --hosts 2 -- sweep --ranks 2,4 --place both\n",
           out);
 }
@@ -326,6 +368,9 @@ static void set_option(struct options *o, int option)
         break;
     case 'p':
         parse_place(o, optarg);
+        break;
+    case 'a':
+        o->align = 1;
         break;
     case 'h':
         usage(stdout);
