@@ -1,9 +1,5 @@
 #include "trace/trace.h"
 
-/* In nccl_ops.def NONE is a message size; trace.h's "no index" would hide the
- * enumerator. */
-#undef CT_NONE
-
 const struct ct_op_info ct_op_infos[CT_OP_COUNT] = {
 #define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, ...) \
     [CT_OP_##id_] = {.name = (name_),                                 \

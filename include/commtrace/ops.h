@@ -12,7 +12,7 @@ enum ct_op {
 };
 
 enum ct_op_class { CT_COLL, CT_ROOTED, CT_SEND, CT_RECV, CT_ONE_SIDED };
-enum ct_op_size { CT_ONE_SHARE, CT_ALL_SHARES, CT_NONE };
+enum ct_op_size { CT_ONE_SHARE, CT_ALL_SHARES, CT_NO_SHARE };
 enum ct_op_wire { CT_UNIT, CT_RING, CT_TWO_RING };
 
 enum ct_type {
