@@ -7,25 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "findings/rules.h"
+#include "findings/crossing.h"
 
 #define NINETY_PERCENT 1.64 /* standard errors */
-
-static const char *const source_words[CT_SOURCE_COUNT] = {
-    [CT_SOURCE_FIT] = "this job's own measurements",
-    [CT_SOURCE_REFERENCE] = "the reference trace",
-    [CT_SOURCE_PRIOR] = "published figures",
-};
-
-struct price { /* of one group, per step or second */
-    double observed_us, predicted_us;
-    double observed_var, predicted_error; /* us^2; us */
-    double calls, top_calls, top_bytes;   /* top: of the size with most time */
-    double top_us;
-    enum ct_op top_base;
-    enum ct_source source;
-    bool timed;
-};
 
 static double calls_of(const struct ct_job *job, const struct ct_usage *usage)
 {
@@ -50,7 +34,7 @@ static double observed_us(const struct ct_case *c, int usage, double *error_p)
     return (double)median_ns / 1e3;
 }
 
-static void add_usage(const struct ct_case *c, int id, struct price *price)
+static void add_usage(const struct ct_case *c, int id, struct ct_price *price)
 {
     const struct ct_usage *usage = &c->job->usages[id];
     const double calls = calls_of(c->job, usage);
@@ -80,9 +64,9 @@ static void add_usage(const struct ct_case *c, int id, struct price *price)
     }
 }
 
-static struct price price_of(const struct ct_case *c, int role)
+static struct ct_price price_of(const struct ct_case *c, int role)
 {
-    struct price price = {.source = CT_SOURCE_FIT};
+    struct ct_price price = {.source = CT_SOURCE_FIT};
 
     for (int i = 0; i < c->job->nusages; i++)
         if (c->roles->of_usage[i] == role)
@@ -111,150 +95,6 @@ static bool is_main(const struct ct_case *c, int role)
     return true;
 }
 
-/* Name of a node, with its identity where another node has that name, too. */
-static void name_host(const struct ct_case *c, const struct ct_process *process,
-                      char *text, size_t size)
-{
-    const char *name = c->job->node_names[process->node];
-    int same = 0;
-
-    for (int node = 0; node < c->job->nnodes; node++)
-        same += strcmp(c->job->node_names[node], name) == 0;
-    if (same > 1 && process->host_id)
-        snprintf(text, size, "%.14s:%.14s", name, process->host_id);
-    else
-        snprintf(text, size, "%.30s", name);
-}
-
-static void name_hosts(const struct ct_case *c, const struct ct_comm *comm,
-                       char *text, size_t size)
-{
-    size_t used = 0;
-    int last = CT_NONE;
-
-    *text = 0;
-    for (int node = 0; node < c->job->nnodes; node++)
-        for (int i = 0; i < comm->nranks; i++) {
-            const int id = comm->members[i].process;
-            char name[32];
-
-            if (id == CT_NONE || c->trace->processes[id].node != node ||
-                node == last)
-                continue;
-            last = node;
-            if (used + 40 > size) {
-                snprintf(text + used, size - used, ", ...");
-                return;
-            }
-            name_host(c, &c->trace->processes[id], name, sizeof name);
-            used += (size_t)snprintf(text + used, size - used, "%s%s",
-                                     used ? ", " : "", name);
-        }
-}
-
-/* Ranks in the smallest NVLink domain of the job. */
-static int smallest_domain(const struct ct_case *c)
-{
-    int *ranks = calloc((size_t)c->job->ndomains + 1, sizeof *ranks);
-    int least = 0;
-
-    if (!ranks)
-        return 1;
-    for (int i = 0; i < c->job->nprocesses; i++) {
-        const int domain = c->trace->processes[c->job->processes[i]].domain;
-
-        if (domain >= 0 && domain < c->job->ndomains)
-            ranks[domain]++;
-    }
-    for (int i = 0; i < c->job->ndomains; i++)
-        if (ranks[i] > 0 && (least == 0 || ranks[i] < least))
-            least = ranks[i];
-    free(ranks);
-    return least > 0 ? least : 1;
-}
-
-static int largest_divisor(int n, int limit)
-{
-    int best = 1;
-
-    for (int i = 1; i <= n && i <= limit; i++)
-        if (n % i == 0)
-            best = i;
-    return best;
-}
-
-static void advise(const struct ct_case *c, int nranks,
-                   struct ct_finding_row *row)
-{
-    const int room = smallest_domain(c);
-    const int fits = largest_divisor(nranks, room);
-    const int stages = c->roles->pp > 0 ? c->roles->pp : 1;
-
-    if (fits == nranks)
-        snprintf(row->advice, sizeof row->advice,
-                 "TP=%d fits into one domain of %d GPUs: order the ranks so "
-                 "that each tensor-parallel group stays inside one, and let "
-                 "PP or DP cross",
-                 nranks, room);
-    else if (fits > 1)
-        snprintf(row->advice, sizeof row->advice,
-                 "use TP=%d x PP=%d instead of TP=%d%s: TP inside a domain of "
-                 "%d GPUs, PP between them, with at least %d micro-batches",
-                 fits, stages * (nranks / fits), nranks,
-                 stages > 1 ? " with the pipeline that there is" : "", room,
-                 4 * stages * (nranks / fits));
-    else
-        snprintf(row->advice, sizeof row->advice,
-                 "no domain holds 2 of its ranks: use PP=%d instead of TP=%d, "
-                 "or machines with several GPUs",
-                 stages * nranks, nranks);
-}
-
-static void bytes_text(double bytes, char *text, size_t size)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    int unit = 0;
-
-    while (bytes >= 1024 && unit < 3) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(text, size, "%.4g %s", bytes, units[unit]);
-}
-
-static void tell(const struct ct_case *c, const struct price *price, int groups,
-                 struct ct_finding_row *row)
-{
-    const struct ct_comm *comm = &c->job->comms[row->comm];
-    char ranks[60], hosts[90], bytes[24], more[40] = "";
-    char whole[64] = "";
-
-    ct_ranks_text(c->trace, comm, ranks, sizeof ranks);
-    name_hosts(c, comm, hosts, sizeof hosts);
-    bytes_text(price->top_bytes, bytes, sizeof bytes);
-    if (groups > 1)
-        snprintf(more, sizeof more, ", the worst of %d such groups,", groups);
-    if (row->step_loss_ms > row->loss_ms * 1.01)
-        snprintf(whole, sizeof whole,
-                 ", %.3g of the step since the pipeline waits",
-                 row->step_loss_ms);
-    if (!price->timed) {
-        snprintf(row->text, sizeof row->text,
-                 "TP=%d: the group of ranks %s%s spans %d NVLink domains "
-                 "(%s); none of its calls was timed on the GPU",
-                 comm->nranks, ranks, more, comm->ndomains, hosts);
-        return;
-    }
-    snprintf(row->text, sizeof row->text,
-             "TP=%d: the group of ranks %s%s spans %d NVLink domains (%s); its "
-             "%.4g calls, mostly %s of %s, take %.3g ms per %s, inside one "
-             "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]%s",
-             comm->nranks, ranks, more, comm->ndomains, hosts, price->calls,
-             ct_op_infos[price->top_base].name, bytes, row->observed_ms,
-             row->per, row->predicted_ms, source_words[row->source],
-             row->loss_ms, row->loss_low_ms, row->loss_high_ms, whole);
-}
-
 /* By how much a pipeline lengthens what each micro-batch of a stage takes. */
 static double stretch(const struct ct_roles *roles)
 {
@@ -263,8 +103,8 @@ static double stretch(const struct ct_roles *roles)
     return p > 1 && m > 0 ? (m + p - 1) / m : 1;
 }
 
-static void fill(const struct ct_case *c, const struct price *price, int role,
-                 struct ct_finding_row *row)
+static void fill(const struct ct_case *c, const struct ct_price *price,
+                 int role, struct ct_finding_row *row)
 {
     const double error = NINETY_PERCENT * hypot(sqrt(price->observed_var),
                                                 price->predicted_error);
@@ -290,7 +130,7 @@ static void fill(const struct ct_case *c, const struct price *price, int role,
 static bool report_family(const struct ct_case *c, int role, int nranks,
                           struct ct_findings *findings)
 {
-    struct price worst = {0};
+    struct ct_price worst = {0};
     struct ct_finding_row *row;
     int worst_role = CT_NONE, groups = 0;
 
@@ -298,7 +138,7 @@ static bool report_family(const struct ct_case *c, int role, int nranks,
         if (!crosses(c, i) || !is_main(c, i) ||
             c->job->comms[c->roles->roles[i].comm].nranks != nranks)
             continue;
-        const struct price price = price_of(c, i);
+        const struct ct_price price = price_of(c, i);
 
         groups++;
         if (worst_role == CT_NONE ||
@@ -313,8 +153,8 @@ static bool report_family(const struct ct_case *c, int role, int nranks,
         return false;
     fill(c, &worst, worst_role, row);
     row->groups = groups;
-    tell(c, &worst, groups, row);
-    advise(c, nranks, row);
+    ct_crossing_tell(c, &worst, row);
+    ct_crossing_advise(c, nranks, row);
     return true;
 }
 
