@@ -95,7 +95,8 @@ static bool is_main(const struct ct_case *c, int role)
     return true;
 }
 
-/* By how much a pipeline lengthens what each micro-batch of a stage takes. */
+/* What each micro-batch of a stage takes longer, a pipeline of p stages pays
+ * m + p - 1 times per step, not m times: to fill and drain it, too. */
 static double stretch(const struct ct_roles *roles)
 {
     const double p = roles->pp, m = roles->micro_batches;
@@ -108,6 +109,7 @@ static void fill(const struct ct_case *c, const struct ct_price *price,
 {
     const double error = NINETY_PERCENT * hypot(sqrt(price->observed_var),
                                                 price->predicted_error);
+    const double lost = price->observed_us - price->predicted_us;
 
     row->comm = c->roles->roles[role].comm;
     row->per = c->job->nsteps > 0 ? "step" : "second";
@@ -117,12 +119,12 @@ static void fill(const struct ct_case *c, const struct ct_price *price,
         return;
     row->observed_ms = price->observed_us / 1e3;
     row->predicted_ms = price->predicted_us / 1e3;
-    row->loss_ms = row->observed_ms - row->predicted_ms;
-    row->step_loss_ms = row->loss_ms * stretch(c->roles);
-    row->loss_low_ms = row->loss_ms - error / 1e3;
-    row->loss_high_ms = row->loss_ms + error / 1e3;
+    row->stretch = stretch(c->roles);
+    row->loss_ms = row->stretch * lost / 1e3;
+    row->loss_low_ms = row->stretch * (lost - error) / 1e3;
+    row->loss_high_ms = row->stretch * (lost + error) / 1e3;
     /* How sure that anything is lost at all: one-sided normal. */
-    row->confidence *= .5 * erfc(-row->loss_ms * 1e3 * NINETY_PERCENT /
+    row->confidence *= .5 * erfc(-lost * NINETY_PERCENT /
                                  (error > 0 ? error : 1e-9) / sqrt(2));
 }
 

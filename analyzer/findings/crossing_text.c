@@ -129,7 +129,7 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
 {
     const struct ct_comm *comm = &c->job->comms[row->comm];
     char ranks[60], hosts[90], bytes[24], more[40] = "";
-    char whole[64] = "";
+    char more_of_step[80] = "";
 
     ct_ranks_text(c->trace, comm, ranks, sizeof ranks);
     name_hosts(c, comm, hosts, sizeof hosts);
@@ -137,10 +137,10 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
     if (row->groups > 1)
         snprintf(more, sizeof more, ", the worst of %d such groups,",
                  row->groups);
-    if (row->step_loss_ms > row->loss_ms * 1.01)
-        snprintf(whole, sizeof whole,
-                 ", %.3g of the step since the pipeline waits",
-                 row->step_loss_ms);
+    if (row->stretch > 1.01)
+        snprintf(more_of_step, sizeof more_of_step,
+                 " of the step, %.3g of it to fill and drain the pipeline",
+                 row->loss_ms * (1 - 1 / row->stretch));
     if (!price->timed) {
         snprintf(row->text, sizeof row->text,
                  "TP=%d: the group of ranks %s%s spans %d NVLink domains "
@@ -155,5 +155,5 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
              comm->nranks, ranks, more, comm->ndomains, hosts, price->calls,
              ct_op_infos[price->top_base].name, bytes, row->observed_ms,
              row->per, row->predicted_ms, source_words[row->source],
-             row->loss_ms, row->loss_low_ms, row->loss_high_ms, whole);
+             row->loss_ms, row->loss_low_ms, row->loss_high_ms, more_of_step);
 }

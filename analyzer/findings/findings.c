@@ -33,7 +33,7 @@ struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
                                    .loss_ms = NAN,
                                    .loss_low_ms = NAN,
                                    .loss_high_ms = NAN,
-                                   .step_loss_ms = NAN,
+                                   .stretch = 1,
                                    .per = "step",
                                    .source = CT_SOURCE_PRIOR,
                                    .confidence = 1};

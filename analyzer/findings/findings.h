@@ -22,11 +22,11 @@ struct ct_finding_row {
     double observed_ms;  /* per step; NAN: not about time. Per second where no
                             step was found (per says which) */
     double predicted_ms; /* inside one node */
-    double loss_ms;
+    double loss_ms;      /* what a step is longer for it: stretch times the
+                            difference of the two above */
     double loss_low_ms, loss_high_ms; /* 90 % interval */
-    double step_loss_ms; /* what a whole step is longer for it: the stages of a
-                            pipeline wait for each other's calls while it fills
-                            and drains, loss * (m+p-1)/m; loss without one */
+    double stretch;  /* (m+p-1)/m in a pipeline, whose stages wait for each
+                        other's calls while it fills and drains; else 1 */
     int groups;      /* communicators that the finding is about; the figures are
                         those of comm, the worst: a step waits for its slowest
                         group, so their losses do not add up */
