@@ -159,7 +159,7 @@ int ct_samples_without_skew(const struct ct_job *job, struct ct_sample_set *set)
     if (first && filled) {
         const size_t n = (size_t)lay_out(job, first) + 1;
 
-        calls = malloc(n * sizeof *calls);
+        calls = calloc(n, sizeof *calls);
         scratch = malloc(n * sizeof *scratch);
         set->collectives = malloc(n * sizeof *set->collectives);
     }

@@ -20,12 +20,14 @@ struct stretch {         /* idle time of one step, as its ops are walked */
     int64_t before_ns;   /* other waits before the first pipeline op */
     int64_t since_ns;    /* other waits after the latest one */
     int64_t sync_ns;     /* transfers of DP and control */
+    int comm;            /* of the latest other op; CT_NONE */
     bool started;        /* a pipeline op was seen */
     bool timed;          /* at least one of them has a GPU time */
 };
 
 struct call { /* an op, or all ops of one launch */
     int64_t gpu_ns, transfer_ns;
+    int comm;
     bool pipeline, tensor, sync;
 };
 
@@ -48,6 +50,8 @@ static void add_op(const struct sources *from, const struct ct_op_row *op,
 
     if (op->gpu_ns != CT_NO_TIME && op->gpu_ns > call->gpu_ns)
         call->gpu_ns = op->gpu_ns;
+    if (op->instance != CT_NONE)
+        call->comm = from->job->instances[op->instance].comm;
     call->pipeline = call->pipeline || role == CT_ROLE_PP;
     call->tensor = call->tensor || role == CT_ROLE_TP;
     call->sync = call->sync || role == CT_ROLE_DP || role == CT_ROLE_CONTROL;
@@ -67,21 +71,33 @@ static int64_t wait_of(const struct call *call)
     return call->gpu_ns - call->transfer_ns;
 }
 
-static void add_call(const struct call *call, struct stretch *stretch)
+/* Waits outside the pipeline count in the first of successive ops on one
+ * communicator: after it all its ranks are there, and the rest is how evenly
+ * the operation itself runs. */
+static void add_other(const struct call *call, struct stretch *stretch)
 {
-    const int64_t wait = wait_of(call);
+    const bool first = call->comm != stretch->comm;
+    const int64_t wait = first ? wait_of(call) : 0;
 
+    stretch->comm = call->comm;
+    if (stretch->started)
+        stretch->since_ns += wait;
+    else
+        stretch->before_ns += wait;
     if (call->sync && call->gpu_ns != CT_NO_TIME)
         stretch->sync_ns += call->gpu_ns - wait;
+}
+
+static void add_call(const struct call *call, struct stretch *stretch)
+{
     if (call->pipeline) {
-        stretch->pipeline_ns += wait;
+        stretch->pipeline_ns += wait_of(call);
         stretch->since_ns = 0;
+        stretch->comm = CT_NONE;
         stretch->started = true;
         stretch->timed = stretch->timed || call->gpu_ns != CT_NO_TIME;
-    } else if (!call->tensor && !stretch->started) {
-        stretch->before_ns += wait;
     } else if (!call->tensor) {
-        stretch->since_ns += wait;
+        add_other(call, stretch);
     }
 }
 
@@ -92,12 +108,13 @@ static struct share idle_of_step(const struct sources *from,
                                  const struct ct_step_row *step)
 {
     const double wall = (double)(step->end_ns - step->start_ns);
-    struct stretch stretch = {0};
+    struct stretch stretch = {.comm = CT_NONE};
     int end;
 
     for (int i = step->first_op; i <= step->last_op; i = end) {
         const int launch = process->ops[i].launch;
-        struct call call = {CT_NO_TIME, CT_NO_TIME, false, false, false};
+        struct call call = {CT_NO_TIME, CT_NO_TIME, CT_NONE,
+                            false,      false,      false};
 
         end = i;
         do

@@ -167,7 +167,7 @@ static bool make_room(struct scan *scan, const struct ct_window *window)
 {
     const int need = window->last - window->first + 1;
 
-    if (need <= scan->room)
+    if (scan->places && need <= scan->room)
         return true;
     free(scan->places);
     scan->places = malloc((size_t)need * sizeof *scan->places);
