@@ -1,16 +1,18 @@
 #!/bin/sh
-# deps.sh [demo|tests]: installs what is missing of the Debian/Ubuntu packages
-# that the demo, or the whole test suite (default), needs. Does nothing, and
+# deps.sh [demo|torch|tests]: installs what is missing of the Debian/Ubuntu packages
+# that the demo, torch.sh, or the whole test suite (default), needs. Does nothing, and
 # needs neither root nor a network, when all of it is there.
 set -eu
 
 demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3"
+torch="$demo python3 python3-venv"
 tests="$demo clang libcmocka-dev valgrind strace python3 util-linux procps git"
 case "${1:-tests}" in
 demo) wanted=$demo ;;
+torch) wanted=$torch ;;
 tests) wanted=$tests ;;
 *)
-    echo "usage: deps.sh [demo|tests]" >&2
+    echo "usage: deps.sh [demo|torch|tests]" >&2
     exit 2
     ;;
 esac
@@ -21,6 +23,7 @@ have() {
     gcc | clang | cmake | sqlite3 | valgrind | strace | python3 | git)
         command -v "$1" >/dev/null ;;
     ninja-build) command -v ninja >/dev/null ;;
+    python3-venv) python3 -c 'import ensurepip' 2>/dev/null ;;
     *) dpkg-query -W -f '${Status}' "$1" 2>/dev/null |
         grep -q 'install ok installed' ;;
     esac
