@@ -1,7 +1,7 @@
 #!/bin/sh
-# deps.sh [demo|torch|tests]: installs what is missing of the Debian/Ubuntu packages
-# that the demo, torch.sh, or the whole test suite (default), needs. Does nothing, and
-# needs neither root nor a network, when all of it is there.
+# deps.sh [demo|torch|tests]: installs what is missing of the Debian/Ubuntu
+# packages that the demo, torch.sh, or the whole test suite (default) needs.
+# Does nothing, and needs neither root nor a network, when all of it is there.
 set -eu
 
 demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3"
