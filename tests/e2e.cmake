@@ -12,6 +12,7 @@ commtrace_e2e(sequence)
 commtrace_e2e(run)
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)
+  commtrace_e2e(layouts)
 endif()
 
 add_test(NAME fuzz.mutate COMMAND ${PYTHON3} -B

@@ -1,5 +1,5 @@
 /*
- * The transfers that a fit may rest on: what trace/ calls samples, and two
+ * The transfers that a fit may rest on: what trace/ calls samples, and three
  * kinds that are put right first.
  *
  * Exchanges (rings.c): rings of two or more ranks in which each rank sends to
@@ -19,6 +19,14 @@
  * kappa = 1/2 for each ns between shortest and longest; where bandwidth rules,
  * and for an all-reduce of two ranks, kappa is 0. It is estimated per usage
  * from the calls themselves, and what is used is T at no skew.
+ *
+ * Rotations (rotation.c): back to back, a ring hands the ranks' skews on: a
+ * message travels one rank per step, so after a call of k steps rank i is as
+ * late as rank i-k was before it. Nobody is late for a reason outside; each
+ * rank's durations swing about T and their mean over one turn is T exactly,
+ * on every rank, without a common clock. Recognised by just that: the means of
+ * all ranks agree although their single durations do not. Where ranks are late
+ * for reasons of their own the means disagree, and the minimum holds.
  */
 #ifndef COMMTRACE_SAMPLES_H
 #define COMMTRACE_SAMPLES_H
@@ -32,8 +40,9 @@ struct ct_samples { /* of one usage */
 };
 
 struct ct_sample_set {
-    struct ct_samples *of_usage;  /* per ct_job.usages */
-    int64_t *rings, *collectives; /* what some of them point into */
+    struct ct_samples *of_usage; /* per ct_job.usages */
+    /* What some of them point into. */
+    int64_t *rings, *collectives, *rotations;
 };
 
 /* Returns 0, or -1 without memory. */
@@ -41,10 +50,13 @@ int ct_samples_gather(const struct ct_trace *trace, const struct ct_job *job,
                       struct ct_sample_set *set);
 void ct_samples_release(struct ct_sample_set *set);
 
-/* The two parts of it. */
+/* The parts of it, each over what the one before says. */
 int ct_samples_from_rings(const struct ct_trace *trace,
                           const struct ct_job *job, struct ct_sample_set *set);
 int ct_samples_without_skew(const struct ct_job *job,
                             struct ct_sample_set *set);
+int ct_samples_from_rotation(const struct ct_trace *trace,
+                             const struct ct_job *job,
+                             struct ct_sample_set *set);
 
 #endif

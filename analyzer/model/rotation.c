@@ -1,0 +1,229 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/samples.h"
+
+#define LEAST_WINDOWS 3
+#define WARM_UP 2       /* windows, where enough remain */
+#define LONGEST 64      /* calls of a window */
+#define LEAST_SKEW .005 /* of the shortest duration: below, no question */
+#define ROTATES .5      /* of what chance would leave of the spread */
+
+struct window { /* consecutive calls of one usage */
+    int usage;
+    int sums;        /* index of rank 0 in sums */
+    double spread;   /* mean over its calls: longest minus shortest, ns */
+    double shortest; /* the same of the shortest duration */
+};
+
+struct rotation {
+    const struct ct_trace *trace;
+    const struct ct_job *job;
+    int nwindows, nsums;
+    struct window *windows;
+    int *window_of; /* per instance; CT_NONE */
+    double *sums;   /* per window and rank: of durations, ns */
+};
+
+static int divisor(int a, int b)
+{
+    return b ? divisor(b, a % b) : a;
+}
+
+/* After how many calls a ring's skews are back where they were: each call
+ * moves them by its number of steps, 2(n-1) or n-1, modulo n. 0: no ring. */
+static int period(const struct ct_usage *usage, int nranks)
+{
+    switch (ct_op_infos[usage->base].wire) {
+    case CT_TWO_RING:
+        return nranks > 2 ? nranks / divisor(nranks, 2) : 0;
+    case CT_RING:
+        return ct_op_infos[usage->base].cls == CT_COLL && nranks > 1 ? nranks
+                                                                     : 0;
+    case CT_UNIT:
+        break;
+    }
+    return 0;
+}
+
+static bool is_whole(const struct rotation *r, int i)
+{
+    const struct ct_instance *instance = &r->job->instances[i];
+
+    return instance->usage != CT_NONE && !instance->grouped &&
+           !instance->bound && !instance->mismatch &&
+           instance->transfer_ns != CT_NO_TIME &&
+           (int)instance->timed == r->job->comms[instance->comm].nranks;
+}
+
+/* Calls from instance i on that make a window; 0: none does. Instances of a
+ * communicator are numbered in the order of its calls. */
+static int window_at(const struct rotation *r, int i)
+{
+    const struct ct_instance *first = &r->job->instances[i];
+    int n;
+
+    if (!is_whole(r, i))
+        return 0;
+    n = period(&r->job->usages[first->usage],
+               r->job->comms[first->comm].nranks);
+    if (n == 0 || n > LONGEST || n > r->job->ninstances - i)
+        return 0;
+    for (int k = 1; k < n; k++)
+        if (!is_whole(r, i + k) || first[k].usage != first->usage ||
+            first[k].ordinal != first->ordinal + (uint32_t)k)
+            return 0;
+    return n;
+}
+
+static void add_window(struct rotation *r, int i, int n)
+{
+    const struct ct_instance *calls = &r->job->instances[i];
+    struct window *window = &r->windows[r->nwindows];
+
+    *window = (struct window){.usage = calls->usage, .sums = r->nsums};
+    for (int k = 0; k < n; k++) {
+        r->window_of[i + k] = r->nwindows;
+        window->spread += (double)calls[k].wait_max_ns / n;
+        window->shortest += (double)calls[k].transfer_ns / n;
+    }
+    r->nsums += r->job->comms[calls->comm].nranks;
+    r->nwindows++;
+}
+
+static int find_windows(struct rotation *r)
+{
+    const size_t room = (size_t)r->job->ninstances + 1;
+
+    r->windows = malloc(room * sizeof *r->windows);
+    r->window_of = malloc(room * sizeof *r->window_of);
+    if (!r->windows || !r->window_of)
+        return -1;
+    for (int i = 0; i < r->job->ninstances; i++)
+        r->window_of[i] = CT_NONE;
+    for (int i = 0; i < r->job->ninstances;) {
+        const int n = window_at(r, i);
+
+        if (n)
+            add_window(r, i, n);
+        i += n ? n : 1;
+    }
+    return 0;
+}
+
+static int sum_durations(struct rotation *r)
+{
+    r->sums = calloc((size_t)r->nsums + 1, sizeof *r->sums);
+    if (!r->sums)
+        return -1;
+    for (int p = 0; p < r->job->nprocesses; p++) {
+        const struct ct_process *process =
+            &r->trace->processes[r->job->processes[p]];
+
+        for (int o = 0; o < process->nops; o++) {
+            const struct ct_op_row *op = &process->ops[o];
+            const int w =
+                op->instance == CT_NONE ? CT_NONE : r->window_of[op->instance];
+
+            if (w != CT_NONE && op->gpu_ns != CT_NO_TIME)
+                r->sums[r->windows[w].sums +
+                        process->comms[process->classes[op->cls].comm].rank] +=
+                    (double)op->gpu_ns;
+        }
+    }
+    return 0;
+}
+
+static int compare_doubles(const void *pa, const void *pb)
+{
+    const double a = *(const double *)pa;
+    const double b = *(const double *)pb;
+
+    return (a > b) - (a < b);
+}
+
+/* Mean duration in window w over calls and ranks; *left_p gets what its ranks
+ * still differ by, as a share of what they differ by in single calls. */
+static double mean_of(const struct rotation *r, int w, int n, double *left_p)
+{
+    const struct window *window = &r->windows[w];
+    const int nranks = r->job->comms[r->job->usages[window->usage].comm].nranks;
+    const double *sums = r->sums + window->sums;
+    double low = sums[0], high = sums[0], all = 0;
+
+    for (int rank = 0; rank < nranks; rank++) {
+        low = fmin(low, sums[rank]);
+        high = fmax(high, sums[rank]);
+        all += sums[rank];
+    }
+    *left_p = window->spread > LEAST_SKEW * window->shortest
+                  ? (high - low) / n / window->spread
+                  : 0;
+    return all / nranks / n;
+}
+
+/* The windows of usage, which are windows[first..last), or what they say. */
+static void judge(const struct rotation *r, int usage, const int *windows,
+                  int nwindows, double *left, int64_t *ns,
+                  struct ct_sample_set *set)
+{
+    const struct ct_usage *u = &r->job->usages[usage];
+    const int n = period(u, r->job->comms[u->comm].nranks);
+    const int skip = nwindows >= LEAST_WINDOWS + WARM_UP ? WARM_UP : 0;
+
+    if (nwindows < LEAST_WINDOWS)
+        return;
+    for (int k = skip; k < nwindows; k++)
+        ns[k - skip] = (int64_t)mean_of(r, windows[k], n, &left[k - skip]);
+    qsort(left, (size_t)(nwindows - skip), sizeof *left, compare_doubles);
+    /* Late by chance, each time another rank: the spread of a mean of n calls
+     * is 1/sqrt(n) of theirs. Always the same rank: all of it. */
+    if (left[(nwindows - skip) / 2] < ROTATES / sqrt(n))
+        set->of_usage[usage] = (struct ct_samples){ns, nwindows - skip, false};
+}
+
+/* Windows by usage: counting sort. */
+static int judge_all(const struct rotation *r, struct ct_sample_set *set)
+{
+    const size_t usages = (size_t)r->job->nusages + 2;
+    const size_t room = (size_t)r->nwindows + 1;
+    int *first = calloc(usages, sizeof *first);
+    int *sorted = malloc(room * sizeof *sorted);
+    double *left = malloc(room * sizeof *left);
+    int status = -1;
+
+    set->rotations = malloc(room * sizeof *set->rotations);
+    if (first && sorted && left && set->rotations) {
+        for (int w = 0; w < r->nwindows; w++)
+            first[r->windows[w].usage + 2]++;
+        for (size_t u = 2; u < usages; u++)
+            first[u] += first[u - 1];
+        for (int w = 0; w < r->nwindows; w++)
+            sorted[first[r->windows[w].usage + 1]++] = w;
+        for (int u = 0; u < r->job->nusages; u++)
+            judge(r, u, sorted + first[u], first[u + 1] - first[u], left,
+                  set->rotations + first[u], set);
+        status = 0;
+    }
+    free(first);
+    free(sorted);
+    free(left);
+    return status;
+}
+
+int ct_samples_from_rotation(const struct ct_trace *trace,
+                             const struct ct_job *job,
+                             struct ct_sample_set *set)
+{
+    struct rotation r = {.trace = trace, .job = job};
+    int status = find_windows(&r);
+
+    if (status == 0)
+        status = sum_durations(&r);
+    if (status == 0)
+        status = judge_all(&r, set);
+    free(r.windows);
+    free(r.window_of);
+    free(r.sums);
+    return status;
+}

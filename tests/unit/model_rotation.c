@@ -1,0 +1,210 @@
+/*
+ * All-reduces of a ring, back to back, by its own recurrence: rank i may take
+ * step k when rank i-1 has done step k-1. Whatever the skews, T is known.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/samples.h"
+
+#define CALLS 64
+#define MAX_RANKS 8
+#define HOP_NS 1000000.0
+#define GAP_NS 500000.0
+
+struct world {
+    struct ct_trace trace;
+    struct ct_job job;
+    struct ct_comm comm;
+    struct ct_usage usage;
+    struct ct_process processes[MAX_RANKS];
+    struct ct_comm_row rows[MAX_RANKS];
+    struct ct_op_class_row class;
+    struct ct_op_row ops[MAX_RANKS][CALLS];
+    struct ct_instance instances[CALLS];
+    int order[MAX_RANKS];
+    int64_t samples[CALLS];
+};
+
+static double uniform(uint64_t *seed)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (double)(*seed >> 33) / (double)(UINT64_C(1) << 31);
+}
+
+static struct world *new_world(int n)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    w->trace.processes = w->processes;
+    w->trace.nprocesses = n;
+    w->trace.jobs = &w->job;
+    w->trace.njobs = 1;
+    w->comm.nranks = w->comm.nknown = n;
+    w->usage = (struct ct_usage){.base = CT_OP_ALL_REDUCE,
+                                 .src = CT_NONE,
+                                 .dst = CT_NONE,
+                                 .calls = CALLS,
+                                 .nsamples = CALLS,
+                                 .samples = w->samples};
+    w->class = (struct ct_op_class_row){.base = CT_OP_ALL_REDUCE};
+    w->job = (struct ct_job){.nprocesses = n,
+                             .processes = w->order,
+                             .ncomms = 1,
+                             .comms = &w->comm,
+                             .ninstances = CALLS,
+                             .instances = w->instances,
+                             .nusages = 1,
+                             .usages = &w->usage};
+    for (int i = 0; i < n; i++) {
+        w->order[i] = i;
+        w->rows[i].rank = i;
+        w->processes[i].comms = &w->rows[i];
+        w->processes[i].classes = &w->class;
+        w->processes[i].ops = w->ops[i];
+        w->processes[i].nops = CALLS;
+    }
+    return w;
+}
+
+static void add_call(struct world *w, int call, const double *start,
+                     const double *end, int n)
+{
+    struct ct_instance *instance = &w->instances[call];
+
+    *instance = (struct ct_instance){.base = CT_OP_ALL_REDUCE,
+                                     .ordinal = (uint32_t)call,
+                                     .transfer_ns = INT64_MAX,
+                                     .ranks = (uint32_t)n,
+                                     .timed = (uint32_t)n,
+                                     .src = CT_NONE,
+                                     .dst = CT_NONE};
+    for (int i = 0; i < n; i++) {
+        const int64_t ns = (int64_t)(end[i] - start[i]);
+
+        w->ops[i][call] = (struct ct_op_row){.gpu_ns = ns,
+                                             .ordinal = (uint32_t)call,
+                                             .launch = CT_NONE,
+                                             .instance = call};
+        if (ns < instance->transfer_ns)
+            instance->transfer_ns = ns;
+        if (ns > instance->wait_max_ns)
+            instance->wait_max_ns = ns;
+    }
+    instance->wait_max_ns -= instance->transfer_ns;
+    w->samples[call] = instance->transfer_ns;
+}
+
+/* One all-reduce: 2(n-1) steps of one hop each. */
+static void ring(const double *start, double *end, int n)
+{
+    double now[MAX_RANKS], next[MAX_RANKS];
+
+    memcpy(now, start, sizeof now);
+    for (int step = 0; step < 2 * (n - 1); step++) {
+        for (int i = 0; i < n; i++)
+            next[i] = fmax(now[i], now[(i + n - 1) % n] + HOP_NS);
+        memcpy(now, next, sizeof now);
+    }
+    memcpy(end, now, sizeof now);
+}
+
+/* A collective that lets nobody go before the last has come. */
+static void barrier(const double *start, double *end, int n)
+{
+    double last = 0;
+
+    for (int i = 0; i < n; i++)
+        last = fmax(last, start[i]);
+    for (int i = 0; i < n; i++)
+        end[i] = last + 2 * (n - 1) * HOP_NS;
+}
+
+/* lateness: each rank's own before each call, up to so many ns. */
+static struct world *play(int n, double first_skew, double lateness,
+                          double slow_rank,
+                          void (*op)(const double *, double *, int))
+{
+    struct world *w = new_world(n);
+    double start[MAX_RANKS] = {0}, end[MAX_RANKS] = {0};
+    uint64_t seed = (uint64_t)n;
+
+    for (int i = 0; i < n; i++)
+        start[i] = first_skew * uniform(&seed);
+    for (int call = 0; call < CALLS; call++) {
+        op(start, end, n);
+        add_call(w, call, start, end, n);
+        for (int i = 0; i < n; i++)
+            start[i] = end[i] + GAP_NS + lateness * uniform(&seed) +
+                       (i == 1 ? slow_rank : 0);
+    }
+    return w;
+}
+
+static bool rotates(struct world *w, double *us_p)
+{
+    struct ct_samples samples = {w->samples, CALLS, false};
+    struct ct_sample_set set = {.of_usage = &samples};
+    bool found;
+
+    assert_int_equal(ct_samples_from_rotation(&w->trace, &w->job, &set), 0);
+    found = samples.ns != w->samples;
+    *us_p = 0;
+    for (int64_t i = 0; i < samples.n; i++)
+        *us_p += (double)samples.ns[i] / 1e3 / (double)samples.n;
+    free(set.rotations);
+    free(w);
+    return found;
+}
+
+static void test_skew_goes_round(void **state)
+{
+    (void)state;
+    for (int n = 3; n <= MAX_RANKS; n++) {
+        const double truth = 2 * (n - 1) * HOP_NS / 1e3;
+        double us;
+
+        assert_true(rotates(play(n, .9 * HOP_NS, 0, 0, ring), &us));
+        if (fabs(us / truth - 1) > .001)
+            fail_msg("n=%d: %.1f us, truth %.1f", n, us, truth);
+    }
+}
+
+/* Another rank late each time, or always the same: nothing goes round. */
+static void test_lateness_does_not(void **state)
+{
+    (void)state;
+    for (int n = 3; n <= MAX_RANKS; n++) {
+        double us;
+
+        assert_false(rotates(play(n, 0, 3 * HOP_NS, 0, barrier), &us));
+        assert_false(rotates(play(n, 0, 0, 2 * HOP_NS, barrier), &us));
+    }
+}
+
+/* Without skew there is nothing to choose: all agree on T. */
+static void test_no_skew(void **state)
+{
+    double us;
+
+    (void)state;
+    rotates(play(4, 0, 0, 0, ring), &us);
+    assert_true(fabs(us / (6 * HOP_NS / 1e3) - 1) < .001);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_skew_goes_round),
+                                       cmocka_unit_test(test_lateness_does_not),
+                                       cmocka_unit_test(test_no_skew)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
