@@ -84,6 +84,8 @@ struct train {
     void *weights;
     void *norm_in;
     void *norm_out;
+    cudaEvent_t begin; /* of a step */
+    cudaEvent_t end;
     struct timespec forward_delay;
     struct timespec backward_delay;
 };
@@ -336,15 +338,20 @@ static void synchronize(struct train *t)
         die("rank %d: %d checks failed", t->job.rank, pattern_failures());
 }
 
+/* Its time in ms, as the GPU sees it. */
 static double step(struct train *t)
 {
-    double start = now_ms();
+    float ms;
 
+    check_cuda(cudaEventRecord(t->begin, t->stream), "cudaEventRecord");
     one_forward_one_backward(t);
     reduce_gradients(t);
     reduce_norm(t);
+    check_cuda(cudaEventRecord(t->end, t->stream), "cudaEventRecord");
     synchronize(t);
-    return now_ms() - start;
+    check_cuda(cudaEventElapsedTime(&ms, t->begin, t->end),
+               "cudaEventElapsedTime");
+    return (double)ms;
 }
 
 static void split(struct train *t, struct channel *channel, unsigned dims)
@@ -443,6 +450,8 @@ static void set_up(struct train *t)
     split(t, &t->model, 1u << TP | 1u << PP);
     check_cuda(cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking),
                "cudaStreamCreate");
+    check_cuda(cudaEventCreate(&t->begin), "cudaEventCreate");
+    check_cuda(cudaEventCreate(&t->end), "cudaEventCreate");
     make_buffers(t);
 }
 
@@ -455,6 +464,8 @@ static void tear_down(struct train *t)
     check_nccl(ncclCommFinalize(t->world), "ncclCommFinalize");
     check_nccl(ncclCommDestroy(t->world), "ncclCommDestroy");
     free_buffers(t);
+    cudaEventDestroy(t->begin);
+    cudaEventDestroy(t->end);
     check_cuda(cudaStreamDestroy(t->stream), "cudaStreamDestroy");
     if (t->log)
         fclose(t->log);
