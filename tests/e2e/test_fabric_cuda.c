@@ -208,26 +208,30 @@ static void set_to(void *value)
 static void test_default_stream(void)
 {
     static long ms = 60;
-    static int pair[2] = {0, 7};
+    int *pair; /* page-locked: copies must not take it at the call */
     cudaStream_t blocking;
     cudaStream_t other;
     int *d;
-    int h = 0;
+    int *h;
 
     cuda(cudaStreamCreate(&blocking), "stream");
     cuda(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
     cuda(cudaMalloc((void **)&d, sizeof(int)), "malloc");
+    cuda(cudaMallocHost((void **)&pair, 3 * sizeof(int)), "malloc");
+    h = &pair[2];
+    memcpy(pair, (int[3]){0, 7, 0}, 3 * sizeof(int));
     cuda(cudaLaunchHostFunc(blocking, wait_ms, &ms), "host function");
     cuda(cudaLaunchHostFunc(blocking, set_to, pair), "host function");
     cuda(
         cudaMemcpyAsync(d, &pair[0], sizeof(int), cudaMemcpyHostToDevice, NULL),
         "copy");
-    cuda(cudaMemcpyAsync(&h, d, sizeof(int), cudaMemcpyDeviceToHost, blocking),
+    cuda(cudaMemcpyAsync(h, d, sizeof(int), cudaMemcpyDeviceToHost, blocking),
          "copy");
     expect(cudaStreamQuery(other) == cudaSuccess, "the other one is idle");
     cuda(cudaStreamSynchronize(blocking), "synchronize");
-    expect(h == 7, "the default stream waits for the blocking one");
+    expect(*h == 7, "the default stream waits for the blocking one");
     cuda(cudaFree(d), "free");
+    cuda(cudaFreeHost(pair), "free");
     cuda(cudaStreamDestroy(blocking), "destroy");
     cuda(cudaStreamDestroy(other), "destroy");
 }

@@ -15,9 +15,21 @@
 
 #include <cuda.h>
 
-/* Called on the stream's thread; returns the time at which it ended. */
-typedef int64_t fabric_task_fn(void *arg, int64_t start_ns);
+/* A kind of task. A captured one is kept by its graph and runs often. */
+struct fabric_task {
+    /* Called on the stream's thread; returns the time at which it ended. */
+    int64_t (*run)(void *arg, int64_t start_ns);
+    /* Frees arg after its run, or with the graph that kept it. */
+    void (*drop)(void *arg);
+    /* How a launch of its graph queues it; NULL: by fabric_relaunch. */
+    CUresult (*relaunch)(CUstream stream, void *arg);
+};
 
-CUresult fabric_launch(CUstream stream, fabric_task_fn *run, void *arg);
+/* On success, and only then, arg is the stream's (or its capture's). */
+CUresult fabric_launch(CUstream stream, const struct fabric_task *task,
+                       void *arg);
+/* The same for an arg that stays its graph's. */
+CUresult fabric_relaunch(CUstream stream, const struct fabric_task *task,
+                         void *arg);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/export.h"
+#include "cuda/capture.h"
 #include "cuda/device.h"
 #include "cuda/stream.h"
 
@@ -19,6 +20,7 @@ struct CUevent_st {
     uint64_t recorded; /* how often, and how many of those have been reached */
     uint64_t done;
     int64_t time_ns;
+    uint64_t capture_id; /* it was last recorded in this capture; 0: in none */
 };
 
 /* The n-th record of an event, queued on a stream. */
@@ -50,6 +52,14 @@ static void event_put(struct CUevent_st *e)
     free(e);
 }
 
+static void visit_drop(void *arg)
+{
+    struct visit *visit = arg;
+
+    event_put(visit->event);
+    free(visit);
+}
+
 static int64_t reach(void *arg, int64_t start_ns)
 {
     struct visit *visit = arg;
@@ -62,8 +72,6 @@ static int64_t reach(void *arg, int64_t start_ns)
         pthread_cond_broadcast(&e->reached);
     }
     pthread_mutex_unlock(&e->lock);
-    event_put(e);
-    free(visit);
     return start_ns;
 }
 
@@ -79,15 +87,17 @@ static int64_t await(void *arg, int64_t start_ns)
     if (e->done == visit->number && e->time_ns > start_ns)
         start_ns = e->time_ns;
     pthread_mutex_unlock(&e->lock);
-    event_put(e);
-    free(visit);
     return start_ns;
 }
 
-typedef CUresult push_fn(CUstream stream, fabric_task_fn *run, void *arg);
+static const struct fabric_task reach_task = {reach, visit_drop, NULL};
+static const struct fabric_task await_task = {await, visit_drop, NULL};
+
+typedef CUresult push_fn(CUstream stream, const struct fabric_task *task,
+                         void *arg);
 
 static CUresult push_visit(CUstream s, push_fn *push, struct CUevent_st *e,
-                           uint64_t number, fabric_task_fn *run)
+                           uint64_t number, const struct fabric_task *task)
 {
     struct visit *visit = malloc(sizeof(*visit));
     CUresult rc;
@@ -96,11 +106,9 @@ static CUresult push_visit(CUstream s, push_fn *push, struct CUevent_st *e,
         return CUDA_ERROR_OUT_OF_MEMORY;
     *visit = (struct visit){e, number};
     atomic_fetch_add(&e->refs, 1);
-    rc = push(s, run, visit);
-    if (rc) {
-        event_put(e);
-        free(visit);
-    }
+    rc = push(s, task, visit);
+    if (rc)
+        visit_drop(visit);
     return rc;
 }
 
@@ -110,8 +118,9 @@ static CUresult record(CUstream s, push_fn *push, struct CUevent_st *e)
 
     pthread_mutex_lock(&e->lock);
     number = ++e->recorded;
+    e->capture_id = 0;
     pthread_mutex_unlock(&e->lock);
-    return push_visit(s, push, e, number, reach);
+    return push_visit(s, push, e, number, &reach_task);
 }
 
 CUresult event_order(CUstream first, CUstream second)
@@ -123,7 +132,7 @@ CUresult event_order(CUstream first, CUstream second)
         return CUDA_ERROR_OUT_OF_MEMORY;
     rc = record(first, stream_push_plain, e);
     if (!rc)
-        rc = push_visit(second, stream_push_plain, e, 1, await);
+        rc = push_visit(second, stream_push_plain, e, 1, &await_task);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): references are counted */
     event_put(e);
     return rc;
@@ -149,6 +158,19 @@ FABRIC_API CUresult cuEventDestroy(CUevent e)
     return CUDA_SUCCESS;
 }
 
+/* In a capture an event is a mark of what was captured before it. */
+static CUresult record_captured(struct capture *capture, CUevent e)
+{
+    uint64_t id = capture_id(capture);
+
+    if (!id)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    pthread_mutex_lock(&e->lock);
+    e->capture_id = id;
+    pthread_mutex_unlock(&e->lock);
+    return CUDA_SUCCESS;
+}
+
 FABRIC_API CUresult cuEventRecord(CUevent e, CUstream handle)
 {
     CUstream s;
@@ -158,7 +180,8 @@ FABRIC_API CUresult cuEventRecord(CUevent e, CUstream handle)
         return rc;
     if (!e || e->device != stream_device(s))
         return CUDA_ERROR_INVALID_HANDLE;
-    return record(s, stream_push, e);
+    return stream_capture(s) ? record_captured(stream_capture(s), e)
+                             : record(s, stream_push, e);
 }
 
 FABRIC_API CUresult cuEventRecordWithFlags(CUevent e, CUstream s,
@@ -172,6 +195,7 @@ FABRIC_API CUresult cuStreamWaitEvent(CUstream handle, CUevent e,
 {
     CUstream s;
     CUresult rc = stream_resolve(handle, &s);
+    uint64_t captured;
     uint64_t number;
 
     if (rc)
@@ -180,18 +204,37 @@ FABRIC_API CUresult cuStreamWaitEvent(CUstream handle, CUevent e,
         return e ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&e->lock);
     number = e->recorded;
+    captured = e->capture_id;
     pthread_mutex_unlock(&e->lock);
+    if (captured || stream_capture(s))
+        return capture_join(s, captured);
     if (!number)
         return CUDA_SUCCESS;
-    return push_visit(s, stream_push, e, number, await);
+    return push_visit(s, stream_push, e, number, &await_task);
+}
+
+/* The host may not ask for an event of a capture, nor for any while a capture
+ * forbids it. */
+static CUresult check_wait(CUevent e)
+{
+    CUresult rc = CUDA_SUCCESS;
+
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    pthread_mutex_lock(&e->lock);
+    if (e->capture_id)
+        rc = CUDA_ERROR_CAPTURED_EVENT;
+    pthread_mutex_unlock(&e->lock);
+    return rc ? rc : capture_forbid(NULL);
 }
 
 FABRIC_API CUresult cuEventQuery(CUevent e)
 {
+    CUresult rc = check_wait(e);
     int done;
 
-    if (!e)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (rc)
+        return rc;
     pthread_mutex_lock(&e->lock);
     done = e->done >= e->recorded;
     pthread_mutex_unlock(&e->lock);
@@ -200,10 +243,11 @@ FABRIC_API CUresult cuEventQuery(CUevent e)
 
 FABRIC_API CUresult cuEventSynchronize(CUevent e)
 {
+    CUresult rc = check_wait(e);
     uint64_t number;
 
-    if (!e)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (rc)
+        return rc;
     pthread_mutex_lock(&e->lock);
     number = e->recorded;
     while (e->done < number)

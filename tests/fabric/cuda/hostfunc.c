@@ -35,13 +35,12 @@ static void find_factor(void)
 /* Takes as long as the function really took, however late it started. */
 static int64_t run_call(void *arg, int64_t start_ns)
 {
-    struct call *call = arg;
+    const struct call *call = arg;
     int64_t begin_ns = fabric_now_ns();
     int64_t took_ns;
 
     pthread_once(&factor_once, find_factor);
     call->fn(call->data);
-    free(call);
     took_ns = fabric_now_ns() - begin_ns;
     if (factor > 1) {
         took_ns = (int64_t)((double)took_ns * factor);
@@ -49,6 +48,8 @@ static int64_t run_call(void *arg, int64_t start_ns)
     }
     return start_ns + took_ns;
 }
+
+static const struct fabric_task call_task = {run_call, free, NULL};
 
 FABRIC_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn fn,
                                      void *userData)
@@ -65,7 +66,7 @@ FABRIC_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn fn,
     if (!call)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *call = (struct call){fn, userData};
-    rc = stream_push(s, run_call, call);
+    rc = stream_push(s, &call_task, call);
     if (rc)
         free(call);
     return rc;

@@ -2,19 +2,22 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
 #include "common/clock.h"
 #include "common/config.h"
 #include "common/export.h"
+#include "cuda/capture.h"
 #include "cuda/device.h"
 #include "cuda/event.h"
 
 struct task {
     struct task *next;
-    fabric_task_fn *run;
+    const struct fabric_task *kind;
     void *arg;
+    int kept; /* by its graph: not ours to drop */
     int64_t issued_ns;
 };
 
@@ -32,6 +35,7 @@ struct CUstream_st {
     int priority;
     unsigned long long id;
     int64_t now_ns; /* the thread's own: when its last task ended */
+    _Atomic(struct capture *) capture;
     struct CUstream_st *next;
 };
 
@@ -118,7 +122,9 @@ static void *work(void *arg)
     pthread_mutex_lock(&s->lock);
     while ((task = take(s))) {
         pthread_mutex_unlock(&s->lock);
-        s->now_ns = task->run(task->arg, start_time(s, task));
+        s->now_ns = task->kind->run(task->arg, start_time(s, task));
+        if (!task->kept && task->kind->drop)
+            task->kind->drop(task->arg);
         free(task);
         pthread_mutex_lock(&s->lock);
         s->busy = 0;
@@ -151,14 +157,15 @@ static int start(struct CUstream_st *s)
     return 0;
 }
 
-CUresult stream_push_plain(CUstream s, fabric_task_fn *run, void *arg)
+static CUresult enqueue(CUstream s, const struct fabric_task *kind, void *arg,
+                        int kept)
 {
     struct task *task = malloc(sizeof(*task));
     int rc;
 
     if (!task)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *task = (struct task){.run = run, .arg = arg};
+    *task = (struct task){.kind = kind, .arg = arg, .kept = kept};
     task->issued_ns = fabric_now_ns();
     pthread_mutex_lock(&s->lock);
     rc = start(s);
@@ -173,6 +180,12 @@ CUresult stream_push_plain(CUstream s, fabric_task_fn *run, void *arg)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
+}
+
+CUresult stream_push_plain(CUstream s, const struct fabric_task *task,
+                           void *arg)
+{
+    return enqueue(s, task, arg, 0);
 }
 
 static int is_idle(CUstream s)
@@ -211,11 +224,42 @@ static CUresult keep_legacy_order(CUstream s)
     return rc;
 }
 
-CUresult stream_push(CUstream s, fabric_task_fn *run, void *arg)
+static CUresult push(CUstream s, const struct fabric_task *task, void *arg,
+                     int kept)
 {
-    CUresult rc = keep_legacy_order(s);
+    struct capture *capture = stream_capture(s);
+    CUresult rc;
 
-    return rc ? rc : stream_push_plain(s, run, arg);
+    if (capture)
+        return kept ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                    : capture_add(capture, task, arg);
+    rc = keep_legacy_order(s);
+    return rc ? rc : enqueue(s, task, arg, kept);
+}
+
+CUresult stream_push(CUstream s, const struct fabric_task *task, void *arg)
+{
+    return push(s, task, arg, 0);
+}
+
+struct capture *stream_capture(CUstream s)
+{
+    return atomic_load(&s->capture);
+}
+
+void stream_set_capture(CUstream s, struct capture *capture)
+{
+    atomic_store(&s->capture, capture);
+}
+
+void stream_leave_capture(struct capture *capture)
+{
+    pthread_mutex_lock(&registry);
+    for (CUstream s = streams; s; s = s->next) {
+        if (stream_capture(s) == capture)
+            stream_set_capture(s, NULL);
+    }
+    pthread_mutex_unlock(&registry);
 }
 
 int stream_device(CUstream s)
@@ -282,13 +326,22 @@ CUresult stream_resolve(CUstream handle, CUstream *stream)
     return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-FABRIC_API CUresult fabric_launch(CUstream handle, fabric_task_fn *run,
-                                  void *arg)
+FABRIC_API CUresult fabric_launch(CUstream handle,
+                                  const struct fabric_task *task, void *arg)
 {
     CUstream s;
     CUresult rc = stream_resolve(handle, &s);
 
-    return rc ? rc : stream_push(s, run, arg);
+    return rc ? rc : push(s, task, arg, 0);
+}
+
+FABRIC_API CUresult fabric_relaunch(CUstream handle,
+                                    const struct fabric_task *task, void *arg)
+{
+    CUstream s;
+    CUresult rc = stream_resolve(handle, &s);
+
+    return rc ? rc : push(s, task, arg, 1);
 }
 
 FABRIC_API CUresult cuStreamCreateWithPriority(CUstream *stream,
@@ -341,6 +394,8 @@ FABRIC_API CUresult cuStreamSynchronize(CUstream handle)
     CUstream s;
     CUresult rc = stream_resolve(handle, &s);
 
+    if (!rc)
+        rc = capture_forbid(s);
     if (rc)
         return rc;
     stream_drain(s);
@@ -352,6 +407,8 @@ FABRIC_API CUresult cuStreamQuery(CUstream handle)
     CUstream s;
     CUresult rc = stream_resolve(handle, &s);
 
+    if (!rc)
+        rc = capture_forbid(s);
     if (rc)
         return rc;
     return is_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -405,30 +462,4 @@ FABRIC_API CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
     if (!rc)
         *id = s->id;
     return rc;
-}
-
-/* No stream of the stand-in can be captured yet. */
-FABRIC_API CUresult cuStreamIsCapturing(CUstream handle,
-                                        CUstreamCaptureStatus *status)
-{
-    CUstream s;
-    CUresult rc = stream_resolve(handle, &s);
-
-    if (!rc)
-        *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return rc;
-}
-
-FABRIC_API CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    static _Thread_local CUstreamCaptureMode current =
-        CU_STREAM_CAPTURE_MODE_GLOBAL;
-    CUstreamCaptureMode given;
-
-    if (!mode)
-        return CUDA_ERROR_INVALID_VALUE;
-    given = *mode;
-    *mode = current;
-    current = given;
-    return CUDA_SUCCESS;
 }

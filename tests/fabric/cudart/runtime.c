@@ -14,7 +14,7 @@ static void init(void)
     init_result = cuInit(0);
 }
 
-static CUresult make_current(int device)
+CUresult runtime_use_device(int device)
 {
     CUcontext ctx;
     CUresult rc = cuDevicePrimaryCtxRetain(&ctx, device);
@@ -22,28 +22,37 @@ static CUresult make_current(int device)
     return rc ? rc : cuCtxSetCurrent(ctx);
 }
 
+CUresult runtime_init(void)
+{
+    pthread_once(&init_once, init);
+    return init_result;
+}
+
 CUresult runtime_ready(void)
 {
     CUcontext ctx;
-    CUresult rc;
+    CUresult rc = runtime_init();
 
-    pthread_once(&init_once, init);
-    if (init_result)
-        return init_result;
+    if (rc)
+        return rc;
     rc = cuCtxGetCurrent(&ctx);
     if (rc || ctx)
         return rc;
-    return make_current(0);
+    return runtime_use_device(0);
 }
 
-/* The two enumerations share their values; not ready is no error to keep. */
-cudaError_t runtime_result(CUresult result)
+/* Not ready is no error to keep. */
+cudaError_t runtime_error(cudaError_t error)
 {
-    cudaError_t error = (cudaError_t)(int)result;
-
     if (error && error != cudaErrorNotReady)
         last_error = error;
     return error;
+}
+
+/* The two enumerations share their values. */
+cudaError_t runtime_result(CUresult result)
+{
+    return runtime_error((cudaError_t)(int)result);
 }
 
 FABRIC_API cudaError_t cudaGetLastError(void)
@@ -81,7 +90,21 @@ static const struct {
     {cudaErrorPeerAccessUnsupported, "cudaErrorPeerAccessUnsupported"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle"},
     {cudaErrorSymbolNotFound, "cudaErrorSymbolNotFound"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState"},
     {cudaErrorNotReady, "cudaErrorNotReady"},
+    {cudaErrorHostMemoryAlreadyRegistered,
+     "cudaErrorHostMemoryAlreadyRegistered"},
+    {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated"},
+    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation"},
+    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent"},
+    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread"},
     {cudaErrorNotPermitted, "cudaErrorNotPermitted"},
     {cudaErrorNotSupported, "cudaErrorNotSupported"},
     {cudaErrorUnknown, "cudaErrorUnknown"},
@@ -109,85 +132,34 @@ FABRIC_API cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-FABRIC_API cudaError_t cudaGetDeviceCount(int *count)
+/* The driver itself may be looked up before there is any device. */
+FABRIC_API cudaError_t cudaGetDriverEntryPointByVersion(
+    const char *symbol, void **fn, unsigned int version,
+    unsigned long long flags, enum cudaDriverEntryPointQueryResult *status)
 {
-    CUresult rc;
+    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+    CUresult rc = cuGetProcAddress(symbol, fn, (int)version, flags, &found);
 
-    *count = 0;
-    pthread_once(&init_once, init);
-    rc = init_result ? init_result : cuDeviceGetCount(count);
-    return runtime_result(rc);
+    if (!status)
+        return runtime_result(rc);
+    *status = (enum cudaDriverEntryPointQueryResult)found;
+    return rc == CUDA_ERROR_INVALID_VALUE ? runtime_result(rc) : cudaSuccess;
 }
 
-FABRIC_API cudaError_t cudaGetDevice(int *device)
+FABRIC_API cudaError_t
+cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
+                        enum cudaDriverEntryPointQueryResult *status)
 {
-    CUresult rc = runtime_ready();
-
-    return runtime_result(rc ? rc : cuCtxGetDevice(device));
+    return cudaGetDriverEntryPointByVersion(symbol, fn, CUDART_VERSION, flags,
+                                            status);
 }
 
-FABRIC_API cudaError_t cudaSetDevice(int device)
+FABRIC_API cudaError_t cudaProfilerStart(void)
 {
-    CUresult rc = runtime_ready();
-
-    return runtime_result(rc ? rc : make_current(device));
+    return cudaSuccess;
 }
 
-FABRIC_API cudaError_t cudaDeviceGetAttribute(int *value,
-                                              enum cudaDeviceAttr attr,
-                                              int device)
+FABRIC_API cudaError_t cudaProfilerStop(void)
 {
-    CUresult rc = runtime_ready();
-
-    return runtime_result(
-        rc ? rc
-           : cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
-}
-
-FABRIC_API cudaError_t cudaDeviceGetPCIBusId(char *busId, int len, int device)
-{
-    CUresult rc = runtime_ready();
-
-    return runtime_result(rc ? rc : cuDeviceGetPCIBusId(busId, len, device));
-}
-
-FABRIC_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
-{
-    CUresult rc = runtime_ready();
-
-    return runtime_result(rc ? rc : cuDeviceCanAccessPeer(can, device, peer));
-}
-
-FABRIC_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
-{
-    int device;
-    int can = 0;
-    cudaError_t error = cudaGetDevice(&device);
-
-    if (error)
-        return error;
-    if (flags)
-        return runtime_result(CUDA_ERROR_INVALID_VALUE);
-    error = cudaDeviceCanAccessPeer(&can, device, peer);
-    if (error || can)
-        return error;
-    return runtime_result(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
-}
-
-FABRIC_API cudaError_t cudaDeviceGetStreamPriorityRange(int *least,
-                                                        int *greatest)
-{
-    return runtime_result(cuCtxGetStreamPriorityRange(least, greatest));
-}
-
-FABRIC_API cudaError_t cudaDeviceSynchronize(void)
-{
-    CUresult rc = runtime_ready();
-
-    return runtime_result(rc ? rc : cuCtxSynchronize());
-}
-
-FABRIC_API cudaError_t cudaDeviceReset(void)
-{
-    return cudaDeviceSynchronize();
+    return cudaSuccess;
 }

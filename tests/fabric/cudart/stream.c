@@ -51,17 +51,34 @@ FABRIC_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream,
     return runtime_result(rc ? rc : cuStreamWaitEvent(stream, event, flags));
 }
 
-FABRIC_API cudaError_t
-cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+FABRIC_API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 {
-    CUstreamCaptureStatus driver = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult rc = runtime_ready();
 
-    if (!rc)
-        rc = cuStreamIsCapturing(stream, &driver);
-    if (!rc)
-        *status = (enum cudaStreamCaptureStatus)driver;
-    return runtime_result(rc);
+    return runtime_result(rc ? rc : cuStreamGetPriority(stream, priority));
+}
+
+FABRIC_API cudaError_t cudaStreamGetFlags(cudaStream_t stream,
+                                          unsigned int *flags)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc : cuStreamGetFlags(stream, flags));
+}
+
+FABRIC_API cudaError_t cudaStreamGetId(cudaStream_t stream,
+                                       unsigned long long *id)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc : cuStreamGetId(stream, id));
+}
+
+FABRIC_API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc : cuStreamGetDevice(stream, device));
 }
 
 FABRIC_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
@@ -95,6 +112,16 @@ FABRIC_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     CUresult rc = runtime_ready();
 
     return runtime_result(rc ? rc : cuEventRecord(event, stream));
+}
+
+FABRIC_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
+                                                cudaStream_t stream,
+                                                unsigned int flags)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(rc ? rc
+                             : cuEventRecordWithFlags(event, stream, flags));
 }
 
 FABRIC_API cudaError_t cudaEventQuery(cudaEvent_t event)

@@ -36,7 +36,7 @@ struct ncclComm {
     pthread_cond_t drained;
     int pending;
     CUevent issued;
-    CUstream last_stream;
+    unsigned long long last_stream; /* its id; 0: none yet */
 
     struct premul *premul; /* reduction operators of the user's own */
     int premuls;

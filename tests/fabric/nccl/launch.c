@@ -11,7 +11,8 @@
 #include "nccl/reduce.h"
 #include "nccl/wire.h"
 
-/* Collectives run one after the other, then all sends and receives at once. */
+/* Collectives run one after the other, then all sends and receives at once.
+ * A captured launch runs as often as its graph is launched. */
 struct launch {
     struct ncclComm *comm;
     int n;
@@ -73,41 +74,85 @@ static int64_t run_launch(void *arg, int64_t start_ns)
 
     if (run_all(launch, &time_ns))
         time_ns = fabric_now_ns();
-    free(launch);
     fabric_sleep_until_ns(time_ns);
     task_done(comm);
     return time_ns;
 }
 
+static CUresult relaunch(CUstream stream, void *arg);
+
+static const struct fabric_task launch_task = {run_launch, free, relaunch};
+
+/* How a launch gets on its stream: once, or from its graph. */
+typedef CUresult push_fn(CUstream stream, const struct fabric_task *task,
+                         void *arg);
+
 /* Behind the communicator's last task, wherever that was issued. */
-static CUresult push_ordered(struct launch *launch, CUstream stream)
+static CUresult push_ordered(struct launch *launch, CUstream stream,
+                             push_fn *push)
 {
     struct ncclComm *comm = launch->comm;
-    CUresult rc = CUDA_SUCCESS;
+    unsigned long long id;
+    CUresult rc = cuStreamGetId(stream, &id);
 
-    if (comm->last_stream != stream)
+    if (!rc && comm->last_stream && comm->last_stream != id)
         rc = cuStreamWaitEvent(stream, comm->issued, 0);
     if (!rc)
-        rc = fabric_launch(stream, run_launch, launch);
+        rc = push(stream, &launch_task, launch);
     if (!rc)
         rc = cuEventRecord(comm->issued, stream);
-    comm->last_stream = stream;
+    if (!rc)
+        comm->last_stream = id;
     return rc;
 }
 
-static CUresult push(struct launch *launch, CUstream stream)
+static CUresult push_pending(struct launch *launch, CUstream stream,
+                             push_fn *push)
 {
     struct ncclComm *comm = launch->comm;
-    CUresult rc = comm_enter(comm);
+    CUresult rc;
 
-    if (rc)
-        return rc;
     pthread_mutex_lock(&comm->lock);
     comm->pending++;
     pthread_mutex_unlock(&comm->lock);
-    rc = push_ordered(launch, stream);
+    rc = push_ordered(launch, stream, push);
     if (rc)
         task_done(comm);
+    return rc;
+}
+
+static CUresult relaunch(CUstream stream, void *arg)
+{
+    struct launch *launch = arg;
+    CUresult rc = comm_enter(launch->comm);
+
+    if (rc)
+        return rc;
+    rc = push_pending(launch, stream, fabric_relaunch);
+    comm_leave();
+    return rc;
+}
+
+/* What is captured is neither pending nor in any order before it runs. */
+static CUresult push_anyhow(struct launch *launch, CUstream stream)
+{
+    CUstreamCaptureStatus status;
+    CUresult rc = cuStreamIsCapturing(stream, &status);
+
+    if (rc)
+        return rc;
+    if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+        return push_pending(launch, stream, fabric_launch);
+    return fabric_launch(stream, &launch_task, launch);
+}
+
+static CUresult push_launch(struct launch *launch, CUstream stream)
+{
+    CUresult rc = comm_enter(launch->comm);
+
+    if (rc)
+        return rc;
+    rc = push_anyhow(launch, stream);
     comm_leave();
     return rc;
 }
@@ -140,7 +185,7 @@ ncclResult_t launch_ops(const struct op *ops, int n)
         return nccl_fail(ncclInvalidUsage,
                          "send to self without receive in the same group");
     }
-    if (push(launch, ops[0].stream)) {
+    if (push_launch(launch, ops[0].stream)) {
         free(launch);
         return nccl_fail(ncclUnhandledCudaError, "stream of another device");
     }
