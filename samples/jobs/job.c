@@ -88,6 +88,14 @@ ncclComm_t job_connect(const struct job *job)
     return comm;
 }
 
+double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;

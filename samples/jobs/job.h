@@ -23,6 +23,7 @@ void check_nccl(ncclResult_t result, const char *what);
 void die(const char *format, ...)
     __attribute__((noreturn, format(printf, 1, 2)));
 
+double now_ms(void);
 double median(double *values, int n);
 
 /* A positive whole number, or the end of the process. */
