@@ -18,7 +18,8 @@ add_executable(bench_load ${CMAKE_CURRENT_LIST_DIR}/bench/load.c)
 target_include_directories(bench_load PRIVATE ${SQLITE3_INCLUDE})
 target_link_libraries(bench_load PRIVATE commtrace_trace)
 target_compile_definitions(bench_load PRIVATE
-  TRACEGEN="$<TARGET_FILE:tracegen>")
-add_dependencies(bench_load tracegen)
+  TRACEGEN="$<TARGET_FILE:tracegen>" COMMTRACE="$<TARGET_FILE:commtrace>")
+target_link_libraries(bench_load PRIVATE m)
+add_dependencies(bench_load tracegen commtrace)
 set_target_properties(bench_load PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)

@@ -48,13 +48,19 @@ static inline void bench_remove(const char *dir)
         fprintf(stderr, "bench: %s stays\n", dir);
 }
 
-/* Prints the line and gives the exit status. */
-static inline int bench_report(const char *name, double value, const char *unit,
-                               double ratio, double bound, bool at_most)
+enum bench_bound { AT_MOST, AT_LEAST };
+
+/* Prints the line: a value and its ratio to a floor of the same run. Gives the
+ * exit status: 1 where the ratio breaks its bound. */
+static inline int bench_report(const char *name, const char *unit, double value,
+                               double floor, enum bench_bound which,
+                               double bound)
 {
-    bool good = at_most ? ratio <= bound : ratio >= bound;
-    printf("bench %s %.4g %s ratio=%.3f floor=%.2f%s\n", name, value, unit,
-           ratio, bound, good ? "" : " FAILED");
+    double ratio = value / floor;
+    bool good = which == AT_MOST ? ratio <= bound : ratio >= bound;
+
+    printf("bench %s %.4g %s ratio=%.3f floor=%.4g%s\n", name, value, unit,
+           ratio, floor, good ? "" : " FAILED");
     return good ? 0 : 1;
 }
 
