@@ -37,6 +37,8 @@ static const struct {
     {"cuMemGetAddressRange", 3020, "cuMemGetAddressRange_v2"},
     {"cuMemcpy2DAsync", 3020, "cuMemcpy2DAsync_v2"},
     {"cuModuleGetGlobal", 3020, "cuModuleGetGlobal_v2"},
+    {"cuStreamWriteValue32", 11070, "cuStreamWriteValue32_v2"},
+    {"cuStreamWriteValue64", 11070, "cuStreamWriteValue64_v2"},
     {"cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"},
     {"cuStreamGetCaptureInfo", 12030, "cuStreamGetCaptureInfo_v3"},
     {"cuStreamGetCaptureInfo", 11030, "cuStreamGetCaptureInfo_v2"},

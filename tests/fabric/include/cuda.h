@@ -319,6 +319,8 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 #define cuMemcpy2DAsync cuMemcpy2DAsync_v2
 #define cuModuleGetGlobal cuModuleGetGlobal_v2
 #define cuStreamDestroy cuStreamDestroy_v2
+#define cuStreamWriteValue32 cuStreamWriteValue32_v2
+#define cuStreamWriteValue64 cuStreamWriteValue64_v2
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3
 #define cuEventDestroy cuEventDestroy_v2
@@ -537,6 +539,11 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *userData);
+
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address,
+                              cuuint32_t value, unsigned int flags);
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address,
+                              cuuint64_t value, unsigned int flags);
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy(CUevent event);

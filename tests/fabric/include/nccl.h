@@ -26,6 +26,7 @@ extern "C" {
 #endif
 
 typedef struct ncclComm *ncclComm_t;
+typedef struct ncclWindow_vidmem *ncclWindow_t;
 #define NCCL_COMM_NULL NULL
 
 #define NCCL_UNIQUE_ID_BYTES 128
@@ -85,6 +86,11 @@ typedef enum {
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_UNDEF_PTR NULL
 #define NCCL_SPLIT_NOCOLOR -1
+#define NCCL_SHRINK_DEFAULT 0x00
+#define NCCL_SHRINK_ABORT 0x01
+#define NCCL_REVOKE_DEFAULT 0x00
+#define NCCL_WIN_DEFAULT 0x00
+#define NCCL_WIN_COLL_SYMMETRIC 0x01
 
 /* Grows with nearly every release; size says how much the caller knows. */
 typedef struct ncclConfig_v22800 {
@@ -142,6 +148,13 @@ FABRIC_NCCL(ncclResult_t, CommInitAll,
 FABRIC_NCCL(ncclResult_t, CommSplit,
             (ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
              ncclConfig_t *config))
+FABRIC_NCCL(ncclResult_t, CommInitRankScalable,
+            (ncclComm_t * newcomm, int nranks, int myrank, int nId,
+             ncclUniqueId *commIds, ncclConfig_t *config))
+FABRIC_NCCL(ncclResult_t, CommShrink,
+            (ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
+             ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags))
+FABRIC_NCCL(ncclResult_t, CommRevoke, (ncclComm_t comm, int revokeFlags))
 FABRIC_NCCL(ncclResult_t, CommFinalize, (ncclComm_t comm))
 FABRIC_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm))
 FABRIC_NCCL(ncclResult_t, CommAbort, (ncclComm_t comm))
@@ -153,6 +166,11 @@ FABRIC_NCCL(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank))
 FABRIC_NCCL(ncclResult_t, CommRegister,
             (const ncclComm_t comm, void *buff, size_t size, void **handle))
 FABRIC_NCCL(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle))
+FABRIC_NCCL(ncclResult_t, CommWindowRegister,
+            (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
+             int winFlags))
+FABRIC_NCCL(ncclResult_t, CommWindowDeregister,
+            (ncclComm_t comm, ncclWindow_t win))
 
 FABRIC_NCCL(ncclResult_t, RedOpCreatePreMulSum,
             (ncclRedOp_t * op, void *scalar, ncclDataType_t datatype,

@@ -141,4 +141,13 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device,
                                         nvmlGpuFabricInfo_t *info);
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device,
                                          nvmlGpuFabricInfo_v2_t *info);
+
+typedef struct nvmlProcessInfo_v1_st {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device,
+                                                  unsigned int *count,
+                                                  nvmlProcessInfo_v1_t *infos);
 #endif

@@ -10,6 +10,7 @@
 #include "common/identity.h"
 #include "nccl/api.h"
 #include "nccl/group.h"
+#include "nccl/job.h"
 #include "nccl/redop.h"
 #include "nccl/segment.h"
 
@@ -24,6 +25,20 @@ ncclResult_t comm_check(struct ncclComm *comm)
         return nccl_fail(ncclInvalidArgument,
                          "communicator is corrupted or destroyed");
     return ncclSuccess;
+}
+
+ncclResult_t comm_check_ready(struct ncclComm *comm)
+{
+    ncclResult_t result = comm_check(comm);
+
+    if (result)
+        return result;
+    result = (ncclResult_t)atomic_load(&comm->state);
+    if (result == ncclInProgress)
+        return nccl_fail(ncclInvalidArgument,
+                         "communicator is used before the previous operation "
+                         "returned ncclSuccess");
+    return result;
 }
 
 CUresult comm_enter(struct ncclComm *comm)
@@ -67,8 +82,9 @@ struct ncclComm *comm_attach(uint64_t id, int nranks, int rank, int device,
     comm->nranks = nranks;
     comm->device = device;
     comm->host_id = host_id;
+    comm->blocking = 1;
     pthread_mutex_init(&comm->lock, NULL);
-    pthread_cond_init(&comm->drained, NULL);
+    pthread_cond_init(&comm->changed, NULL);
     comm->link_free_ns = calloc((size_t)nranks, sizeof(int64_t));
     comm->messages = calloc((size_t)nranks, sizeof(uint64_t));
     if (!comm->link_free_ns || !comm->messages || create_event(comm))
@@ -86,25 +102,104 @@ err_free:
     return NULL;
 }
 
-void comm_await_all(struct ncclComm *comm)
+ncclResult_t comm_await_all(struct ncclComm *comm)
 {
     struct seat *seat = segment_seat(comm->segment, comm->rank);
 
     for (;;) {
         uint32_t heard = seat_listen(seat);
 
+        if (atomic_load(&comm->aborted))
+            return nccl_fail(ncclInternalError, "aborted during its creation");
         if (atomic_load(&comm->segment->attached) >= comm->nranks)
-            return;
+            return ncclSuccess;
         seat_sleep(seat, heard);
     }
+}
+
+int comm_is_stopped(struct ncclComm *comm)
+{
+    return atomic_load(&comm->aborted) || atomic_load(&comm->revoked);
+}
+
+void comm_task_queued(struct ncclComm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->pending++;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_task_running(struct ncclComm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->running++;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_task_gone(struct ncclComm *comm, int ran)
+{
+    int last;
+
+    pthread_mutex_lock(&comm->lock);
+    comm->pending--;
+    comm->running -= ran;
+    last = comm->dead && !comm->pending;
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->lock);
+    if (last)
+        comm_free(comm);
+}
+
+void comm_job_begin(struct ncclComm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->jobs++;
+    pthread_mutex_unlock(&comm->lock);
+    atomic_store(&comm->state, ncclInProgress);
+}
+
+void comm_job_end(struct ncclComm *comm, ncclResult_t result)
+{
+    pthread_mutex_lock(&comm->lock);
+    atomic_store(&comm->state, result);
+    comm->jobs--;
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->lock);
 }
 
 void comm_drain(struct ncclComm *comm)
 {
     pthread_mutex_lock(&comm->lock);
     while (comm->pending)
-        pthread_cond_wait(&comm->drained, &comm->lock);
+        pthread_cond_wait(&comm->changed, &comm->lock);
     pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_stop(struct ncclComm *comm, _Atomic int *reason)
+{
+    atomic_store(reason, 1);
+    seat_ring(segment_seat(comm->segment, comm->rank));
+    pthread_mutex_lock(&comm->lock);
+    while (comm->running)
+        pthread_cond_wait(&comm->changed, &comm->lock);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* The user lets go: what is still queued somewhere holds it until it came by,
+ * which may be behind another communicator's op that hangs. */
+static void comm_leave_to_tasks(struct ncclComm *comm)
+{
+    int none;
+
+    pthread_mutex_lock(&comm->lock);
+    while (comm->jobs || comm->running)
+        pthread_cond_wait(&comm->changed, &comm->lock);
+    comm->magic = 0;
+    comm->dead = 1;
+    none = !comm->pending;
+    pthread_mutex_unlock(&comm->lock);
+    if (none)
+        comm_free(comm);
 }
 
 void comm_free(struct ncclComm *comm)
@@ -113,7 +208,7 @@ void comm_free(struct ncclComm *comm)
         segment_detach(comm->segment);
     if (comm->issued)
         cuEventDestroy(comm->issued);
-    pthread_cond_destroy(&comm->drained);
+    pthread_cond_destroy(&comm->changed);
     pthread_mutex_destroy(&comm->lock);
     free(comm->premul);
     free(comm->messages);
@@ -157,7 +252,7 @@ static CUresult current_device(int *device)
     return CUDA_SUCCESS;
 }
 
-static ncclResult_t check_config(const ncclConfig_t *config)
+ncclResult_t comm_check_config(const ncclConfig_t *config)
 {
     if (!config)
         return ncclSuccess;
@@ -171,8 +266,22 @@ static ncclResult_t check_config(const ncclConfig_t *config)
     return ncclSuccess;
 }
 
+void comm_configure(struct ncclComm *comm, const ncclConfig_t *config,
+                    const struct ncclComm *parent)
+{
+    const char *env = getenv("NCCL_COMM_BLOCKING");
+
+    if (parent)
+        comm->blocking = parent->blocking;
+    if (config && config->blocking != NCCL_CONFIG_UNDEF_INT)
+        comm->blocking = config->blocking;
+    if (env && *env)
+        comm->blocking = strcmp(env, "0") != 0;
+}
+
 static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
-                              const ncclUniqueId *id, int rank, int device)
+                              const ncclUniqueId *id, int rank, int device,
+                              const ncclConfig_t *config)
 {
     uint64_t hash = fabric_hash(FABRIC_HASH_SEED, id, sizeof(*id));
 
@@ -180,14 +289,15 @@ static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
     if (!*newcomm)
         return group_fail(ncclSystemError);
     (*newcomm)->noise = (uint64_t)nranks;
+    comm_configure(*newcomm, config, NULL);
     return group_add_init(*newcomm);
 }
 
-NCCL_API(ncclResult_t, CommInitRankConfig,
-         (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank,
-          ncclConfig_t *config))
+static ncclResult_t init_current(ncclComm_t *comm, int nranks,
+                                 const ncclUniqueId *id, int rank,
+                                 const ncclConfig_t *config)
 {
-    ncclResult_t result = check_config(config);
+    ncclResult_t result = comm_check_config(config);
     int device;
 
     if (result)
@@ -198,13 +308,31 @@ NCCL_API(ncclResult_t, CommInitRankConfig,
     if (current_device(&device))
         return group_fail(
             nccl_fail(ncclUnhandledCudaError, "CommInitRank: no device"));
-    return init_rank(comm, nranks, &commId, rank, device);
+    return init_rank(comm, nranks, id, rank, device, config);
+}
+
+NCCL_API(ncclResult_t, CommInitRankConfig,
+         (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank,
+          ncclConfig_t *config))
+{
+    return init_current(comm, nranks, &commId, rank, config);
 }
 
 NCCL_API(ncclResult_t, CommInitRank,
          (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank))
 {
-    return pncclCommInitRankConfig(comm, nranks, commId, rank, NULL);
+    return init_current(comm, nranks, &commId, rank, NULL);
+}
+
+/* Several roots only spread the load of a set-up that takes none here. */
+NCCL_API(ncclResult_t, CommInitRankScalable,
+         (ncclComm_t * newcomm, int nranks, int myrank, int nId,
+          ncclUniqueId *commIds, ncclConfig_t *config))
+{
+    if (nId < 1 || nId > nranks || !commIds)
+        return group_fail(nccl_fail(ncclInvalidArgument,
+                                    "CommInitRankScalable: %d ids", nId));
+    return init_current(newcomm, nranks, &commIds[0], myrank, config);
 }
 
 static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist,
@@ -214,7 +342,8 @@ static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist,
 
     group_start();
     for (int i = 0; i < ndev && !result; i++)
-        result = init_rank(&comm[i], ndev, id, i, devlist ? devlist[i] : i);
+        result =
+            init_rank(&comm[i], ndev, id, i, devlist ? devlist[i] : i, NULL);
     return group_end();
 }
 
@@ -241,32 +370,25 @@ NCCL_API(ncclResult_t, CommInitAll,
     return result ? result : init_all(comm, ndev, devlist, &id);
 }
 
-NCCL_API(ncclResult_t, CommSplit,
-         (ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
-          ncclConfig_t *config))
+static ncclResult_t run_finalize(void *arg)
 {
-    ncclResult_t result = comm_check(comm);
-
-    if (!result)
-        result = check_config(config);
-    if (result)
-        return group_fail(result);
-    if (!newcomm || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
-        return group_fail(
-            nccl_fail(ncclInvalidArgument, "CommSplit: color %d", color));
-    *newcomm = NULL;
-    return group_add_split(comm, color, key, newcomm);
+    comm_drain(arg);
+    return ncclSuccess;
 }
 
 NCCL_API(ncclResult_t, CommFinalize, (ncclComm_t comm))
 {
-    ncclResult_t result = comm_check(comm);
+    ncclResult_t result = comm_check_ready(comm);
 
     if (result)
         return result;
     if (comm->finalized)
         return nccl_fail(ncclInvalidArgument, "CommFinalize: done before");
+    if (atomic_load(&comm->revoked))
+        return nccl_fail(ncclInvalidUsage, "CommFinalize: revoked");
     comm->finalized = 1;
+    if (!comm->blocking)
+        return job_start(&comm, 1, run_finalize, comm);
     comm_drain(comm);
     return ncclSuccess;
 }
@@ -280,8 +402,10 @@ NCCL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
     result = comm_check(comm);
     if (result)
         return result;
+    if (atomic_load(&comm->state) == ncclInProgress)
+        return comm_check_ready(comm);
     comm_drain(comm);
-    comm_free(comm);
+    comm_leave_to_tasks(comm);
     return ncclSuccess;
 }
 
@@ -295,10 +419,22 @@ NCCL_API(ncclResult_t, CommAbort, (ncclComm_t comm))
     result = comm_check(comm);
     if (result)
         return result;
-    atomic_store(&comm->aborted, 1);
-    seat_ring(segment_seat(comm->segment, comm->rank));
-    comm_drain(comm);
-    comm_free(comm);
+    comm_stop(comm, &comm->aborted);
+    comm_leave_to_tasks(comm);
+    return ncclSuccess;
+}
+
+/* What is revoked stays: for splits, shrinks, and its end. */
+NCCL_API(ncclResult_t, CommRevoke, (ncclComm_t comm, int revokeFlags))
+{
+    ncclResult_t result = comm_check_ready(comm);
+
+    if (result)
+        return result;
+    if (revokeFlags)
+        return nccl_fail(ncclInvalidArgument, "CommRevoke: flags %d",
+                         revokeFlags);
+    comm_stop(comm, &comm->revoked);
     return ncclSuccess;
 }
 
@@ -311,13 +447,13 @@ NCCL_API(ncclResult_t, CommGetAsyncError,
         return result;
     if (!asyncError)
         return nccl_fail(ncclInvalidArgument, "CommGetAsyncError: NULL");
-    *asyncError = (ncclResult_t)atomic_load(&comm->async_error);
+    *asyncError = (ncclResult_t)atomic_load(&comm->state);
     return ncclSuccess;
 }
 
 static ncclResult_t check_question(ncclComm_t comm, const int *out)
 {
-    ncclResult_t result = comm_check(comm);
+    ncclResult_t result = comm_check_ready(comm);
 
     if (result)
         return result;

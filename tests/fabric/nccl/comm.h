@@ -21,10 +21,14 @@ struct ncclComm {
     int device;
     uint64_t host_id;
     struct segment *segment;
-    _Atomic int aborted;
-    _Atomic int async_error;
+    int blocking;
+    _Atomic int state;   /* an ncclResult_t: what GetAsyncError tells */
+    _Atomic int aborted; /* nothing more runs; freed with the last task */
+    _Atomic int revoked; /* no op runs any more; splits still do */
     int finalized;
     uint32_t splits;
+    uint32_t shrinks;
+    int connected; /* an op has been launched */
 
     /* Per destination; only the stream task that runs now uses them. */
     int64_t *link_free_ns;
@@ -33,8 +37,11 @@ struct ncclComm {
     /* Tasks of one communicator run in the order in which they were issued,
      * on whatever streams: each waits for the one before. */
     pthread_mutex_t lock;
-    pthread_cond_t drained;
-    int pending;
+    pthread_cond_t changed; /* of the counts below */
+    int pending;            /* tasks that are queued or running */
+    int running;
+    int jobs; /* helper threads at work on it, see job.h */
+    int dead; /* the user has no handle any more */
     CUevent issued;
     unsigned long long last_stream; /* its id; 0: none yet */
 
@@ -44,15 +51,36 @@ struct ncclComm {
 
 /* ncclSuccess, or what NCCL says of a handle that is none. */
 ncclResult_t comm_check(struct ncclComm *comm);
+/* The same, and an error while a call on it is in progress or has failed. */
+ncclResult_t comm_check_ready(struct ncclComm *comm);
+
+/* Whether ops must end where they are. */
+int comm_is_stopped(struct ncclComm *comm);
+
+/* Bounds of a task's life: queued, then running, then gone. */
+void comm_task_queued(struct ncclComm *comm);
+void comm_task_running(struct ncclComm *comm);
+/* Frees a dead communicator with its last task. */
+void comm_task_gone(struct ncclComm *comm, int ran);
+
+/* Bounds of a helper's work; result becomes the state. */
+void comm_job_begin(struct ncclComm *comm);
+void comm_job_end(struct ncclComm *comm, ncclResult_t result);
 
 /* Waits until every stream task of the communicator is done. */
 void comm_drain(struct ncclComm *comm);
+/* Stops the ops that run and skips the queued ones. */
+void comm_stop(struct ncclComm *comm, _Atomic int *reason);
 
 /* Parts of creation: all ranks attach, then each waits for the others. */
 struct ncclComm *comm_attach(uint64_t id, int nranks, int rank, int device,
                              uint64_t host_id);
-void comm_await_all(struct ncclComm *comm);
+ncclResult_t comm_await_all(struct ncclComm *comm);
 void comm_free(struct ncclComm *comm);
+/* What a new communicator takes from its config, or from its parent. */
+ncclResult_t comm_check_config(const ncclConfig_t *config);
+void comm_configure(struct ncclComm *comm, const ncclConfig_t *config,
+                    const struct ncclComm *parent);
 
 /* Makes the communicator's device current until comm_leave. */
 CUresult comm_enter(struct ncclComm *comm);

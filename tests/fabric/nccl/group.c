@@ -4,6 +4,7 @@
 
 #include "nccl/api.h"
 #include "nccl/comm.h"
+#include "nccl/job.h"
 #include "nccl/launch.h"
 #include "nccl/op.h"
 #include "nccl/split.h"
@@ -75,8 +76,7 @@ ncclResult_t group_add_init(ncclComm_t comm)
     return end_if_alone();
 }
 
-ncclResult_t group_add_split(ncclComm_t comm, int color, int key,
-                             ncclComm_t *newcomm)
+ncclResult_t group_add_split(const struct split *split)
 {
     struct split *splits =
         grow(group.splits, group.n_splits, sizeof(struct split));
@@ -84,8 +84,7 @@ ncclResult_t group_add_split(ncclComm_t comm, int color, int key,
     if (!splits)
         return group_fail(ncclSystemError);
     group.splits = splits;
-    group.splits[group.n_splits++] = (struct split){
-        .parent = comm, .color = color, .key = key, .newcomm = newcomm};
+    group.splits[group.n_splits++] = *split;
     return end_if_alone();
 }
 
@@ -105,8 +104,12 @@ static ncclResult_t run_splits(struct group *g)
         if (result)
             return result;
     }
-    for (int i = 0; i < g->n_splits; i++)
-        split_finish(&g->splits[i]);
+    for (int i = 0; i < g->n_splits; i++) {
+        ncclResult_t result = split_finish(&g->splits[i]);
+
+        if (result)
+            return result;
+    }
     return ncclSuccess;
 }
 
@@ -155,19 +158,108 @@ static ncclResult_t launch_all(struct op *ops, int n)
 
 static ncclResult_t run(struct group *g)
 {
-    ncclResult_t result;
+    ncclResult_t result = ncclSuccess;
 
-    for (int i = 0; i < g->n_inits; i++)
-        comm_await_all(g->inits[i]);
-    result = run_splits(g);
+    for (int i = 0; i < g->n_inits && !result; i++)
+        result = comm_await_all(g->inits[i]);
+    if (!result)
+        result = run_splits(g);
     if (!result && g->n_ops)
         result = launch_all(g->ops, g->n_ops);
+    return result;
+}
+
+static void release(struct group *g)
+{
+    free(g->ops);
+    free(g->inits);
+    free(g->splits);
+}
+
+/* The communicators that a group works on, each once. */
+struct members {
+    ncclComm_t *comms;
+    int n;
+};
+
+static void add_member(struct members *m, ncclComm_t comm)
+{
+    for (int i = 0; i < m->n; i++) {
+        if (m->comms[i] == comm)
+            return;
+    }
+    m->comms[m->n++] = comm;
+}
+
+/* The first op on a communicator has its ranks connect. */
+static int connects(const struct op *op)
+{
+    int first = !op->comm->connected;
+
+    op->comm->connected = 1;
+    return first;
+}
+
+/*
+ * Members of a group that a helper must run, since it takes its time on a
+ * communicator that does not block; else there are none. Ops alone that need
+ * no new connections are launched at once, also on such a communicator.
+ */
+static int find_members(struct group *g, struct members *m)
+{
+    int slow = g->n_inits || g->n_splits;
+    int blocking = 1;
+
+    m->n = 0;
+    m->comms = calloc((size_t)(g->n_inits + g->n_splits + g->n_ops + 1),
+                      sizeof(ncclComm_t));
+    if (!m->comms)
+        return -1;
+    for (int i = 0; i < g->n_inits; i++)
+        add_member(m, g->inits[i]);
+    for (int i = 0; i < g->n_splits; i++)
+        add_member(m, g->splits[i].parent);
+    for (int i = 0; i < g->n_ops; i++) {
+        add_member(m, g->ops[i].comm);
+        slow |= connects(&g->ops[i]);
+    }
+    for (int i = 0; i < m->n; i++)
+        blocking &= m->comms[i]->blocking;
+    if (blocking || !slow)
+        m->n = 0;
+    return 0;
+}
+
+static ncclResult_t run_job(void *arg)
+{
+    struct group *g = arg;
+    ncclResult_t result = run(g);
+
+    release(g);
+    free(g);
+    return result;
+}
+
+static ncclResult_t run_by_helper(struct group *g, const struct members *m)
+{
+    struct group *copy = malloc(sizeof(*copy));
+    ncclResult_t result;
+
+    if (!copy)
+        return ncclSystemError;
+    *copy = *g;
+    result = job_start(m->comms, m->n, run_job, copy);
+    if (result == ncclInProgress)
+        *g = (struct group){0}; /* the helper's now */
+    else
+        free(copy);
     return result;
 }
 
 ncclResult_t group_end(void)
 {
     struct group g = group;
+    struct members members;
     ncclResult_t result;
 
     if (!group.depth)
@@ -175,10 +267,14 @@ ncclResult_t group_end(void)
     if (--group.depth)
         return ncclSuccess;
     group = (struct group){0};
-    result = g.error ? g.error : run(&g);
-    free(g.ops);
-    free(g.inits);
-    free(g.splits);
+    result = g.error;
+    if (!result && find_members(&g, &members))
+        result = ncclSystemError;
+    if (!result) {
+        result = members.n ? run_by_helper(&g, &members) : run(&g);
+        free(members.comms);
+    }
+    release(&g);
     return result;
 }
 

@@ -58,24 +58,17 @@ static int run_all(const struct launch *launch, int64_t *time_ns)
     return run_p2p(launch, time_ns);
 }
 
-static void task_done(struct ncclComm *comm)
-{
-    pthread_mutex_lock(&comm->lock);
-    if (!--comm->pending)
-        pthread_cond_broadcast(&comm->drained);
-    pthread_mutex_unlock(&comm->lock);
-}
-
 static int64_t run_launch(void *arg, int64_t start_ns)
 {
     struct launch *launch = arg;
     struct ncclComm *comm = launch->comm;
     int64_t time_ns = start_ns;
 
-    if (run_all(launch, &time_ns))
+    comm_task_running(comm);
+    if (comm_is_stopped(comm) || run_all(launch, &time_ns))
         time_ns = fabric_now_ns();
     fabric_sleep_until_ns(time_ns);
-    task_done(comm);
+    comm_task_gone(comm, 1);
     return time_ns;
 }
 
@@ -112,12 +105,10 @@ static CUresult push_pending(struct launch *launch, CUstream stream,
     struct ncclComm *comm = launch->comm;
     CUresult rc;
 
-    pthread_mutex_lock(&comm->lock);
-    comm->pending++;
-    pthread_mutex_unlock(&comm->lock);
+    comm_task_queued(comm);
     rc = push_ordered(launch, stream, push);
     if (rc)
-        task_done(comm);
+        comm_task_gone(comm, 0);
     return rc;
 }
 

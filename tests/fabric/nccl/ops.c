@@ -24,10 +24,12 @@ static int reduces(const struct op *op)
 
 static ncclResult_t check(struct op *op, const char *call)
 {
-    ncclResult_t result = comm_check(op->comm);
+    ncclResult_t result = comm_check_ready(op->comm);
 
     if (result)
         return result;
+    if (atomic_load(&op->comm->revoked))
+        return nccl_fail(ncclInvalidUsage, "%s: communicator is revoked", call);
     if (op->comm->finalized)
         return nccl_fail(ncclInvalidArgument, "%s: communicator is finalized",
                          call);

@@ -5,6 +5,7 @@
 #include "common/hash.h"
 #include "nccl/api.h"
 #include "nccl/comm.h"
+#include "nccl/group.h"
 #include "nccl/segment.h"
 
 static struct seat *my_seat(struct ncclComm *comm)
@@ -37,6 +38,10 @@ ncclResult_t split_vote(struct split *split)
     struct seat *seat = my_seat(comm);
     struct ballot *ballot;
 
+    if (split->is_shrink) {
+        split->number = ++comm->shrinks;
+        return ncclSuccess;
+    }
     split->number = ++comm->splits;
     if (split->number > SEGMENT_BALLOTS &&
         await_counters(comm, split->number - SEGMENT_BALLOTS, 1))
@@ -50,21 +55,21 @@ ncclResult_t split_vote(struct split *split)
 }
 
 /* My place among the ranks of my colour: by key, then by old rank. */
-static void find_place(const struct split *split, int *rank, int *nranks)
+static void find_place(struct split *split)
 {
     struct ncclComm *comm = split->parent;
 
-    *rank = 0;
-    *nranks = 0;
+    split->rank = 0;
+    split->nranks = 0;
     for (int i = 0; i < comm->nranks; i++) {
         struct seat *seat = segment_seat(comm->segment, i);
         struct ballot vote = seat->ballot[split->number % SEGMENT_BALLOTS];
 
         if (vote.color != split->color)
             continue;
-        ++*nranks;
+        split->nranks++;
         if (vote.key < split->key || (vote.key == split->key && i < comm->rank))
-            ++*rank;
+            split->rank++;
     }
 }
 
@@ -73,33 +78,129 @@ static uint64_t derive(uint64_t parent, const struct split *split)
 {
     uint64_t vote = (uint64_t)split->number << 32 | (uint32_t)split->color;
 
+    if (split->is_shrink)
+        vote = ~vote;
+
     return fabric_mix(parent + fabric_mix(vote));
+}
+
+static ncclResult_t count_votes(struct split *split)
+{
+    struct ncclComm *comm = split->parent;
+
+    if (await_counters(comm, split->number, 0))
+        return nccl_fail(ncclInternalError, "aborted during ncclCommSplit");
+    find_place(split);
+    atomic_store(&my_seat(comm)->counted, split->number);
+    segment_ring_all(comm->segment);
+    return ncclSuccess;
 }
 
 ncclResult_t split_count(struct split *split)
 {
     struct ncclComm *comm = split->parent;
-    int rank;
-    int nranks;
+    ncclResult_t result = split->is_shrink ? ncclSuccess : count_votes(split);
 
-    *split->newcomm = NULL;
-    if (await_counters(comm, split->number, 0))
-        return nccl_fail(ncclInternalError, "aborted during ncclCommSplit");
-    find_place(split, &rank, &nranks);
-    atomic_store(&my_seat(comm)->counted, split->number);
-    segment_ring_all(comm->segment);
-    if (split->color == NCCL_SPLIT_NOCOLOR)
-        return ncclSuccess;
-    *split->newcomm = comm_attach(derive(comm->id, split), nranks, rank,
-                                  comm->device, comm->host_id);
-    if (!*split->newcomm)
+    if (result || split->color == NCCL_SPLIT_NOCOLOR)
+        return result;
+    split->child = comm_attach(derive(comm->id, split), split->nranks,
+                               split->rank, comm->device, comm->host_id);
+    if (!split->child)
         return ncclSystemError;
-    (*split->newcomm)->noise = derive(comm->noise, split);
+    split->child->noise = derive(comm->noise, split);
+    split->child->blocking = split->blocking;
     return ncclSuccess;
 }
 
-void split_finish(struct split *split)
+ncclResult_t split_finish(struct split *split)
 {
-    if (*split->newcomm)
-        comm_await_all(*split->newcomm);
+    ncclResult_t result =
+        split->child ? comm_await_all(split->child) : ncclSuccess;
+
+    *split->newcomm = split->child;
+    return result;
+}
+
+/* What the child is, is settled at the call: a config may be gone later. */
+static int blocking_of(struct ncclComm *parent, const ncclConfig_t *config)
+{
+    struct ncclComm child = {.blocking = 1};
+
+    comm_configure(&child, config, parent);
+    return child.blocking;
+}
+
+NCCL_API(ncclResult_t, CommSplit,
+         (ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
+          ncclConfig_t *config))
+{
+    ncclResult_t result = comm_check_ready(comm);
+
+    if (!result)
+        result = comm_check_config(config);
+    if (result)
+        return group_fail(result);
+    if (!newcomm || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
+        return group_fail(
+            nccl_fail(ncclInvalidArgument, "CommSplit: color %d", color));
+    *newcomm = NULL;
+    return group_add_split(
+        &(struct split){.parent = comm,
+                        .color = color,
+                        .key = key,
+                        .newcomm = newcomm,
+                        .blocking = blocking_of(comm, config)});
+}
+
+/* My place among those that stay; -1 when I am not. */
+static int place_after(const struct ncclComm *comm, const int *excluded, int n)
+{
+    int place = comm->rank;
+
+    for (int i = 0; i < n; i++) {
+        if (excluded[i] == comm->rank)
+            return -1;
+        place -= excluded[i] < comm->rank;
+    }
+    return place;
+}
+
+static int are_ranks(const struct ncclComm *comm, const int *ranks, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (ranks[i] < 0 || ranks[i] >= comm->nranks)
+            return 0;
+    }
+    return 1;
+}
+
+NCCL_API(ncclResult_t, CommShrink,
+         (ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
+          ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags))
+{
+    struct split split = {.parent = comm, .newcomm = newcomm, .is_shrink = 1};
+    ncclResult_t result = comm_check(comm);
+
+    if (!result && !(shrinkFlags & NCCL_SHRINK_ABORT))
+        result = comm_check_ready(comm);
+    if (!result)
+        result = comm_check_config(config);
+    if (result)
+        return group_fail(result);
+    if (!newcomm || !excludeRanksList || excludeRanksCount < 1 ||
+        !are_ranks(comm, excludeRanksList, excludeRanksCount))
+        return group_fail(nccl_fail(ncclInvalidArgument, "CommShrink: %d ranks",
+                                    excludeRanksCount));
+    *newcomm = NULL;
+    split.rank = place_after(comm, excludeRanksList, excludeRanksCount);
+    split.nranks = comm->nranks - excludeRanksCount;
+    split.blocking = blocking_of(comm, config);
+    if (split.rank < 0)
+        return group_fail(nccl_fail(ncclInvalidArgument,
+                                    "CommShrink: called by rank %d, which it "
+                                    "excludes",
+                                    comm->rank));
+    if (shrinkFlags & NCCL_SHRINK_ABORT)
+        comm_stop(comm, &comm->revoked);
+    return group_add_split(&split);
 }

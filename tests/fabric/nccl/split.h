@@ -1,6 +1,7 @@
 /*
- * Splitting a communicator. Votes travel through the ranks' seats, never
- * through the pipes: these may be in use by ops that are still queued.
+ * Splitting and shrinking a communicator. Votes travel through the ranks'
+ * seats, never through the pipes: these may be in use by ops that are still
+ * queued. A shrink has no votes, since those that it leaves out do not call.
  */
 #ifndef FABRIC_NCCL_SPLIT_H
 #define FABRIC_NCCL_SPLIT_H
@@ -14,14 +15,19 @@ struct split {
     int color;
     int key;
     ncclComm_t *newcomm;
+    int is_shrink; /* then the place is known from the start */
+    int rank;
+    int nranks;
     uint32_t number; /* of this split among the parent's */
+    ncclComm_t child;
+    int blocking; /* what the child will be */
 };
 
 /* To be called for all splits of a group before the next part. */
 ncclResult_t split_vote(struct split *split);
-/* Waits for the other votes and takes a seat; *newcomm is NULL or new. */
+/* Waits for the other votes and takes a seat; child is NULL or new. */
 ncclResult_t split_count(struct split *split);
-/* Waits for the other members. */
-void split_finish(struct split *split);
+/* Waits for the other members, then tells the user of the child. */
+ncclResult_t split_finish(struct split *split);
 
 #endif

@@ -326,7 +326,7 @@ static int move_all(struct transfer *t, int64_t *end_ns)
     while (t->left) {
         uint32_t heard = seat_listen(seat);
 
-        if (atomic_load(&t->comm->aborted))
+        if (comm_is_stopped(t->comm))
             return -1;
         if (!round_of_all(t, end_ns))
             seat_sleep(seat, heard);

@@ -30,7 +30,9 @@ undo() {
         [ ! -e "$link.real" ] || mv "$link.real" "$link"
     done
     find "$nvidia" -type d -empty -delete
-    (cd "$site" && rm -f fabric_hook.pth $modules)
+    for module in fabric_hook.pth $modules; do
+        rm -f "$site/$module"
+    done
 }
 
 if [ "${3:-}" = --undo ]; then
@@ -39,6 +41,7 @@ if [ "${3:-}" = --undo ]; then
 fi
 
 # compile SONAME SOURCE MAP FLAGS...: a shared library in $out
+# shellcheck disable=SC2016  # the loader expands $ORIGIN
 compile() {
     soname=$1 source=$2 map=$3
     shift 3
