@@ -12,7 +12,7 @@ struct process_line { /* a process that something is to be said about */
     int pid;
     int ops;
     int64_t lost;
-    int in_flight, recovered;
+    int refused, in_flight, recovered;
     char first[64]; /* in flight: what the others queue behind */
     const char *end;
     const char *file;
@@ -24,6 +24,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct process_line, pid, "pid", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct process_line, ops, "ops", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct process_line, lost, "lost", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, refused, "", OUT_INT, 0, OUT_DATA),
     OUT_COL(struct process_line, in_flight, "in flight", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct process_line, first, "the first of them", OUT_BUFFER, 0,
             OUT_OPTIONAL),
@@ -92,12 +93,13 @@ static void put_processes(struct out *out, const struct view *view)
                                     .pid = p->pid,
                                     .ops = p->nops,
                                     .lost = p->lost,
+                                    .refused = p->refused,
                                     .recovered = p->recovered,
                                     .end = how_ended(p),
                                     .file = p->path};
 
         find_in_flight(&line, view->job, p);
-        if (!line.lost && !line.in_flight && !line.recovered &&
+        if (!line.lost && !line.refused && !line.in_flight && !line.recovered &&
             p->end_ns != CT_NO_TIME)
             continue;
         if (!any)
@@ -126,6 +128,44 @@ static void say_losses(struct out *out, const struct view *view)
     }
 }
 
+static const char *result_name(int result)
+{
+    static const char *const names[] = {
+        "success",          "unhandled CUDA error", "system error",
+        "internal error",   "invalid argument",     "invalid usage",
+        "a rank's failure",
+    };
+
+    if (result < 0 || result >= (int)(sizeof names / sizeof *names))
+        return "an unknown error";
+    return names[result];
+}
+
+#define REFUSED_SHOWN 4 /* what one rank does wrong, all do, mostly */
+
+/* They are no communications, and may be why there are no more. */
+static void say_refused(struct out *out, const struct view *view)
+{
+    int ranks = 0;
+
+    for (int i = 0; i < view->job->nprocesses; i++) {
+        const struct ct_process *p =
+            &view->trace->processes[view->job->processes[i]];
+        const struct ct_refusal *first = &p->first_refused;
+
+        if (p->refused && ++ranks <= REFUSED_SHOWN)
+            out_fact(out, "refused",
+                     "rank %d: %d call%s returned an error and counted for "
+                     "nothing, the first: %s, comm %d, ncclResult_t %d (%s)",
+                     p->rank, p->refused, p->refused == 1 ? "" : "s",
+                     ct_op_infos[first->kind].function,
+                     p->comms[first->comm].comm, first->result,
+                     result_name(first->result));
+    }
+    if (ranks > REFUSED_SHOWN)
+        out_fact(out, "", "and of %d ranks more", ranks - REFUSED_SHOWN);
+}
+
 void section_quality(struct out *out, const struct view *view)
 {
     const struct view_times *t = &view->times;
@@ -151,6 +191,7 @@ void section_quality(struct out *out, const struct view *view)
                  "no trace: transfers they took part in are upper bounds",
                  view->job->missing);
     say_losses(out, view);
+    say_refused(out, view);
     put_processes(out, view);
     out_list(out, "skipped");
     for (int i = 0; i < view->trace->nskipped; i++) {

@@ -64,6 +64,15 @@ static int count_dead(const struct view *view)
     return dead;
 }
 
+static int64_t count_refused(const struct view *view)
+{
+    int64_t refused = 0;
+
+    for (int i = 0; i < view->job->nprocesses; i++)
+        refused += view->trace->processes[view->job->processes[i]].refused;
+    return refused;
+}
+
 static void judge_data(struct verdict *verdict, const struct view *view)
 {
     const struct ct_job *job = view->job;
@@ -81,6 +90,9 @@ static void judge_data(struct verdict *verdict, const struct view *view)
     if (job->in_flight)
         add_issue(verdict, "%d op%s never finished", job->in_flight,
                   job->in_flight == 1 ? "" : "s");
+    if (count_refused(view))
+        add_issue(verdict, "%" PRId64 " calls returned an error",
+                  count_refused(view));
     if (job->mismatches)
         add_issue(verdict, "%" PRId64 " ops do not match across ranks",
                   job->mismatches);

@@ -105,6 +105,8 @@ static void load_open(struct ct_loader *loader)
     load_tables(loader);
     if (!loader->failed && loader->process->end_ns == CT_NO_TIME)
         ct_load_ring(loader);
+    if (!loader->failed)
+        ct_load_drop_refused(loader);
 }
 
 enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,

@@ -96,6 +96,10 @@ int ct_ids_find(const struct ct_ids *ids, int64_t id);
 /* S of count elements on comm; fails the loading where it overflows. */
 uint64_t ct_load_bytes(struct ct_loader *loader, enum ct_op kind, int comm,
                        uint64_t count, uint64_t type_bytes);
+/* Whether every call of the class returned an error. Reads all calls. */
+bool ct_load_is_refused(struct ct_loader *loader, int64_t class);
+/* Takes such calls out of ops, once all are loaded. */
+void ct_load_drop_refused(struct ct_loader *loader);
 /* flags as in the file -> ours. */
 uint32_t ct_load_flags(const struct ct_loader *loader, uint32_t flags);
 

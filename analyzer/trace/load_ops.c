@@ -45,23 +45,35 @@ static int comm_of(struct ct_rows *rows, int column)
     return comm;
 }
 
-static void read_class(struct ct_rows *rows, struct ct_op_class_row *row)
+static bool is_within(const struct ct_rows *rows, int column, int64_t low,
+                      int64_t high)
+{
+    const int64_t value = sqlite3_column_int64(rows->stmt, column);
+
+    return ct_rows_null(rows, column) || (value >= low && value <= high);
+}
+
+/* Arguments that a call cannot have had and succeeded; NCCL refuses them. */
+static bool is_odd(struct ct_rows *rows, const struct ct_op_class_row *row)
+{
+    const enum ct_op_class cls = ct_op_infos[row->kind].cls;
+    const int nranks = rows->loader->process->comms[row->comm].nranks;
+
+    return !is_within(rows, 3, CT_NONE, CT_MAX_CODES - 1) ||
+           !is_within(rows, 4, CT_NONE, INT32_MAX) ||
+           !is_within(rows, 5, 0, (int64_t)(CT_MAX_BYTES >> 10) / nranks) ||
+           !is_within(rows, 6, CT_NONE, nranks - 1) ||
+           ((cls == CT_SEND || cls == CT_RECV) && ct_rows_null(rows, 6));
+}
+
+static void read_arguments(struct ct_rows *rows, struct ct_op_class_row *row)
 {
     struct ct_loader *loader = rows->loader;
-    int64_t kind = ct_rows_int(rows, 2, "kind", 0, CT_MAX_CODES - 1);
     int64_t type =
         ct_rows_opt(rows, 3, "type", CT_NONE, CT_MAX_CODES - 1, CT_NONE);
     int64_t redop = ct_rows_opt(rows, 4, "redop", CT_NONE, INT32_MAX, CT_NONE);
-    int known = ct_code_of(&loader->kinds, kind);
     uint64_t type_bytes = type >= 0 ? loader->type_bytes[type] : 0;
 
-    row->comm = comm_of(rows, 1);
-    if (known == CT_NONE)
-        ct_rows_fail(rows, "kind %lld is not known", (long long)kind);
-    if (loader->failed)
-        return;
-    row->kind = (enum ct_op)known;
-    row->base = ct_op_infos[known].base;
     row->type = ct_code_of(&loader->types, type);
     row->redop = ct_code_of(&loader->redops, redop);
     if (row->redop == CT_NONE)
@@ -73,12 +85,33 @@ static void read_class(struct ct_rows *rows, struct ct_op_class_row *row)
     row->stream =
         (uint64_t)ct_rows_opt(rows, 7, "stream", INT64_MIN, INT64_MAX, 0);
     row->site = (uint64_t)ct_rows_opt(rows, 8, "site", INT64_MIN, INT64_MAX, 0);
+    if (loader->failed)
+        return;
     row->bytes =
         ct_load_bytes(loader, row->kind, row->comm, row->count, type_bytes);
-    if ((ct_op_infos[known].cls == CT_SEND ||
-         ct_op_infos[known].cls == CT_RECV) &&
+    if ((ct_op_infos[row->kind].cls == CT_SEND ||
+         ct_op_infos[row->kind].cls == CT_RECV) &&
         row->peer == CT_NONE)
-        ct_rows_fail(rows, "a %s without peer", ct_op_infos[known].name);
+        ct_rows_fail(rows, "a %s without peer", ct_op_infos[row->kind].name);
+}
+
+static void read_class(struct ct_rows *rows, struct ct_op_class_row *row)
+{
+    struct ct_loader *loader = rows->loader;
+    int64_t id = ct_rows_int(rows, 0, "id", 0, INT64_MAX);
+    int64_t kind = ct_rows_int(rows, 2, "kind", 0, CT_MAX_CODES - 1);
+    int known = ct_code_of(&loader->kinds, kind);
+
+    row->comm = comm_of(rows, 1);
+    if (known == CT_NONE)
+        ct_rows_fail(rows, "kind %lld is not known", (long long)kind);
+    if (loader->failed)
+        return;
+    row->kind = (enum ct_op)known;
+    row->base = ct_op_infos[known].base;
+    row->type = row->redop = row->peer = CT_NONE;
+    if (!is_odd(rows, row) || !ct_load_is_refused(loader, id))
+        read_arguments(rows, row);
 }
 
 void ct_load_classes(struct ct_loader *loader)

@@ -121,6 +121,12 @@ struct ct_step_row {
     enum ct_step_kind kind;
 };
 
+struct ct_refusal { /* a call that NCCL answered with an error */
+    enum ct_op kind;
+    int comm;   /* index in comms */
+    int result; /* ncclResult_t */
+};
+
 struct ct_process {
     const char *path; /* of the file, as given */
     const char *uuid, *host, *host_id, *boot_id, *exe, *cmdline;
@@ -137,6 +143,8 @@ struct ct_process {
                           ops, at most COMMTRACE_FLUSH_MS of them, are lost */
     int recovered;     /* ops that came from the ring */
     int64_t lost;      /* sum of losses of ops */
+    int refused;       /* calls that returned an error; not among ops */
+    struct ct_refusal first_refused;
     int job;           /* index in ct_trace.jobs */
     int node, domain;  /* numbers in the job */
 

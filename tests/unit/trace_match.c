@@ -399,6 +399,46 @@ static void test_sparse_ordinals(void **state)
     files_remove(folder);
 }
 
+/* One rank's call fails: the calls after it still meet those of the other. */
+static void test_refused(void **state)
+{
+    const char *folder = files_folder();
+    const struct ct_process *p;
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_class(db, 2, 1, CT_OP_BROADCAST, 10, 99);
+        files_class(db, 3, 1, CT_OP_SEND, -1, -5);
+        files_op(db, 1, 1, 0, 5000, 700);
+        if (r == 1)
+            files_sql(db, "INSERT INTO op VALUES"
+                          " (2, 2, 1, NULL, 6000, 9, NULL, NULL, 4 << 16),"
+                          " (3, 3, 0, NULL, 6001, 9, NULL, NULL, 4 << 16)");
+        /* ncclInProgress: of a communicator that does not block. */
+        files_op(db, 4, 1, 1 + r, 7000, 700);
+        files_sql(db, "UPDATE op SET flags = flags + (7 << 16) WHERE id = 4");
+        files_end(db);
+    }
+    trace = files_open(folder);
+    p = &trace->processes[1];
+    assert_int_equal(trace->processes[0].refused, 0);
+    assert_int_equal(p->refused, 2);
+    assert_int_equal(p->first_refused.kind, CT_OP_BROADCAST);
+    assert_int_equal(p->first_refused.result, 4);
+    assert_int_equal(p->nops, 2);
+    assert_int_equal(p->ops[1].ordinal, 1);
+    assert_int_equal(files_instance(trace, 1, 1)->ranks, 2);
+    assert_int_equal(trace->jobs[0].ninstances, 2);
+    assert_int_equal(trace->jobs[0].mismatches, 0);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_untimed),
         cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_sparse_ordinals),
+        cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
