@@ -12,6 +12,7 @@ struct job_card {
     int steps;
     double step_ms, span_s;
     int64_t ops, lost_ops, missing_ranks, mismatches;
+    char missing[80]; /* which ranks; "": none */
     int in_flight, dead_processes;
 };
 
@@ -66,7 +67,9 @@ static void fill_card(struct job_card *card, const struct view *view)
     card->span_s = (double)job->span_ns / 1e9;
     card->lost_ops = job->lost_ops;
     card->in_flight = job->in_flight;
-    card->missing_ranks = job->missing;
+    if (job->missing)
+        card->missing_ranks =
+            view_missing_ranks(view, card->missing, sizeof card->missing);
     card->mismatches = job->mismatches;
     for (int i = 0; i < job->nprocesses; i++) {
         const struct ct_process *p = &view->trace->processes[job->processes[i]];
@@ -142,18 +145,40 @@ static void say_layout(struct out *out, const struct job_card *card)
         out_fact(out, "layout", "n/a: the roles found do not give one%s", more);
 }
 
+static void say_trouble(struct out *out, const struct job_card *card)
+{
+    const char *label = "trouble"; /* of the first line */
+
+    if (card->dead_processes) {
+        out_fact(out, label, "%d process%s died", card->dead_processes,
+                 card->dead_processes == 1 ? "" : "es");
+        label = "";
+    }
+    if (card->missing[0]) {
+        out_fact(out, label, "%s left no trace", card->missing);
+        label = "";
+    }
+    if (card->mismatches)
+        out_fact(out, label, "%" PRId64 " mismatched op%s", card->mismatches,
+                 plural(card->mismatches));
+}
+
 static void say_card(struct out *out, const struct job_card *card,
                      const struct view *view)
 {
-    char nodes[64];
+    const int traced = view_traced_ranks(view->job);
+    char nodes[64], in[40] = "";
 
     list_nodes(view, nodes, sizeof nodes);
     if (card->command)
         out_fact(out, "command", "%.180s", card->command);
+    if (traced > card->processes)
+        snprintf(in, sizeof in, " in %d process%s", card->processes,
+                 card->processes == 1 ? "" : "es");
     out_fact(out, "ranks",
-             "%d traced of %d, on %d node%s (%s), %d NVLink domain%s",
-             card->processes, card->world_size, card->nodes,
-             plural(card->nodes), nodes, card->domains, plural(card->domains));
+             "%d traced of %d%s, on %d node%s (%s), %d NVLink domain%s", traced,
+             card->world_size, in, card->nodes, plural(card->nodes), nodes,
+             card->domains, plural(card->domains));
     say_layout(out, card);
     if (card->steps)
         out_fact(out, "steps", "%d steady, median %.4g ms", card->steps,
@@ -167,13 +192,7 @@ static void say_card(struct out *out, const struct job_card *card,
              " lost, %d in flight",
              card->ops, card->communicators, plural(card->communicators),
              card->lost_ops, card->in_flight);
-    if (card->dead_processes || card->missing_ranks || card->mismatches)
-        out_fact(out, "trouble",
-                 "%d process%s died, %" PRId64 " rank%s without a trace, "
-                 "%" PRId64 " mismatched op%s",
-                 card->dead_processes, card->dead_processes == 1 ? "" : "es",
-                 card->missing_ranks, plural(card->missing_ranks),
-                 card->mismatches, plural(card->mismatches));
+    say_trouble(out, card);
 }
 
 void section_job(struct out *out, const struct view *view)

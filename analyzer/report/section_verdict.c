@@ -77,13 +77,15 @@ static void judge_data(struct verdict *verdict, const struct view *view)
 {
     const struct ct_job *job = view->job;
     const struct view_times *t = &view->times;
+    char ranks[80];
 
     verdict->complete = true;
     if (job->lost_ops)
         add_issue(verdict, "%" PRId64 " ops lost", job->lost_ops);
-    if (job->missing)
-        add_issue(verdict, "%" PRId64 " members of communicators left no trace",
-                  job->missing);
+    if (job->missing) {
+        view_missing_ranks(view, ranks, sizeof ranks);
+        add_issue(verdict, "%s left no trace", ranks);
+    }
     if (count_dead(view))
         add_issue(verdict, "%d process%s died", count_dead(view),
                   count_dead(view) == 1 ? "" : "es");

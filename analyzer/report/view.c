@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/cost.h"
+#include "report/units.h"
 
 const char *const view_link_names[CT_LINK_COUNT] = {
 #define LINK(id_, name_, ...) [CT_LINK_##id_] = (name_),
@@ -180,6 +181,16 @@ static int compare_ints(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int without_repeats(int *sorted, int n)
+{
+    int kept = 0;
+
+    for (int i = 0; i < n; i++)
+        if (!kept || sorted[kept - 1] != sorted[i])
+            sorted[kept++] = sorted[i];
+    return kept;
+}
+
 int view_comm_ranks(const struct ct_trace *trace, const struct ct_comm *comm,
                     int *ranks)
 {
@@ -189,5 +200,43 @@ int view_comm_ranks(const struct ct_trace *trace, const struct ct_comm *comm,
         if (comm->members[i].process != CT_NONE)
             ranks[n++] = trace->processes[comm->members[i].process].rank;
     qsort(ranks, (size_t)n, sizeof *ranks, compare_ints);
-    return n;
+    return without_repeats(ranks, n);
+}
+
+int view_traced_ranks(const struct ct_job *job)
+{
+    int traced = job->nprocesses;
+
+    for (int i = 0; i < job->ncomms; i++)
+        if (job->comms[i].nknown > traced)
+            traced = job->comms[i].nknown;
+    return traced;
+}
+
+int view_missing_ranks(const struct view *view, char *text, size_t size)
+{
+    const struct ct_job *job = view->job;
+    int world = job->world_size > 0 ? job->world_size : 0, n = 0;
+    int *missing = calloc((size_t)world + 1, sizeof *missing);
+    bool *traced = calloc((size_t)world + 1, sizeof *traced);
+
+    snprintf(text, size, "some ranks");
+    for (int i = 0; traced && i < job->nprocesses; i++) {
+        int rank = view->trace->processes[job->processes[i]].rank;
+
+        if (rank >= 0 && rank < world)
+            traced[rank] = true;
+    }
+    for (int i = 0; missing && traced && i < world; i++)
+        if (!traced[i])
+            missing[n++] = i;
+    /* With several ranks in a process only their number is known. */
+    if (n && n == world - view_traced_ranks(job)) {
+        int prefix = snprintf(text, size, "rank%s ", n == 1 ? "" : "s");
+
+        units_ranks(text + prefix, size - (size_t)prefix, missing, n);
+    }
+    free(missing);
+    free(traced);
+    return world - view_traced_ranks(job);
 }

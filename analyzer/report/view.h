@@ -81,8 +81,15 @@ const char *view_op_name(enum ct_op base);
 extern const char *const view_link_names[CT_LINK_COUNT];
 extern const bool view_link_is_network[CT_LINK_COUNT];
 
-/* Ranks in the job of the known members of a communicator, ascending, into
- * ranks (of comm->nranks); returns how many. */
+/* Ranks with a trace: a process may hold several. */
+int view_traced_ranks(const struct ct_job *job);
+
+/* "rank 3", "ranks 4-7", as far as it fits: which ranks of the job left no
+ * trace; "some ranks" where that is not known. Returns how many. */
+int view_missing_ranks(const struct view *view, char *text, size_t size);
+
+/* Ranks in the job of the known members of a communicator, ascending, each
+ * once, into ranks (of comm->nranks); returns how many. */
 int view_comm_ranks(const struct ct_trace *trace, const struct ct_comm *comm,
                     int *ranks);
 

@@ -337,13 +337,15 @@ static void trouble_is_told(void **state)
     f->processes[3].dead = true;
     f->processes[3].end_ns = CT_NO_TIME;
     f->processes[3].recovered = 17;
-    f->job.missing = 2;
+    f->job.missing = 6;
+    f->job.world_size = 6;
     f->job.lost_ops = 5;
     f->trace.nskipped = 1;
     f->trace.skipped = skipped;
     text = report(f, OUT_AS_TEXT);
-    expect(text, "5 ops lost; 2 members of communicators left no trace; 1 "
-                 "process died");
+    expect(text, "5 ops lost; ranks 4-5 left no trace; 1 process died");
+    expect(text, "4 traced of 6, on 2 nodes");
+    expect(text, "trouble 1 process died ranks 4-5 left no trace");
     expect(text, "died");
     expect(text, "17");
     expect(text, "not a database");
