@@ -1,6 +1,7 @@
 /* Finding driver functions by name, and the names of errors. */
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cuda.h>
@@ -68,16 +69,29 @@ static const char *symbol_of(const char *name, int version)
     return name;
 }
 
+/* With streams per thread, another function where there is one. */
+static void *find(void *handle, const char *symbol, cuuint64_t flags)
+{
+    void *fn = NULL;
+
+    if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+        char own[128];
+
+        snprintf(own, sizeof(own), "%s_ptsz", symbol);
+        fn = dlsym(handle, own);
+    }
+    return fn ? fn : dlsym(handle, symbol);
+}
+
 FABRIC_API CUresult cuGetProcAddress(const char *symbol, void **fn,
                                      int cudaVersion, cuuint64_t flags,
                                      CUdriverProcAddressQueryResult *status)
 {
     void *handle = self();
 
-    (void)flags; /* streams per thread are the default stream here */
     if (!symbol || !fn)
         return CUDA_ERROR_INVALID_VALUE;
-    *fn = handle ? dlsym(handle, symbol_of(symbol, cudaVersion)) : NULL;
+    *fn = handle ? find(handle, symbol_of(symbol, cudaVersion), flags) : NULL;
     if (handle)
         dlclose(handle);
     if (status)

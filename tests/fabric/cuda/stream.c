@@ -12,6 +12,7 @@
 #include "cuda/capture.h"
 #include "cuda/device.h"
 #include "cuda/event.h"
+#include "cuda/perthread.h"
 
 struct task {
     struct task *next;
@@ -322,6 +323,8 @@ CUresult stream_resolve(CUstream handle, CUstream *stream)
     ctx = context_current();
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
+    if (handle == CU_STREAM_PER_THREAD)
+        return perthread_stream(context_device(ctx), stream);
     *stream = default_of(context_device(ctx));
     return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
