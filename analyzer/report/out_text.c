@@ -214,12 +214,13 @@ static void text_say(struct out *out, const char *label, int indent,
                      const char *text)
 {
     int hang = label ? indent + LABEL_WIDTH : indent;
+    int first = hang; /* a long label pushes the first line */
 
     pad(out, indent);
     if (label)
-        fprintf(out->file, "%-*s", LABEL_WIDTH, label);
+        first = indent + fprintf(out->file, "%-*s ", LABEL_WIDTH - 1, label);
     for (;;) {
-        size_t length = line_length(text, OUT_WIDTH - hang);
+        size_t length = line_length(text, OUT_WIDTH - first);
         char line[2000];
 
         snprintf(line, sizeof line, "%.*s", (int)length, text);
@@ -232,6 +233,7 @@ static void text_say(struct out *out, const char *label, int indent,
             return;
         hang = label ? hang : indent + 2;
         pad(out, hang);
+        first = hang;
     }
 }
 

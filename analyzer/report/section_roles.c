@@ -38,7 +38,7 @@ static const struct out_table table =
 static void say_reasons(struct out *out, const struct family *f)
 {
     out_fact(out, f->role, "%s, first ranks %s: %s%s%s", f->op, f->first_ranks,
-             f->reasons[0] ? f->reasons : "no reason given",
+             f->reasons[0] ? f->reasons : "nothing speaks for a role",
              f->contradiction[0] ? "; but " : "", f->contradiction);
     if (f->decides[0])
         out_fact(out, "", "would decide: %s", f->decides);

@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define MUCH_WAITING 10 /* percent */
+
 struct verdict {
     const char *finding;
     double loss_ms, share_percent, confidence;
@@ -147,35 +149,71 @@ static void sum_role(const struct view *view, const struct families *families,
     }
 }
 
+/* Below a tenth of a percent nothing is worth a digit. */
+static void put_percent(char *text, size_t size, double percent)
+{
+    snprintf(text, size, percent < 10 ? "%.1f" : "%.0f", percent);
+}
+
 static void say_budget(struct out *out, const struct view *view,
                        const struct families *families)
 {
     static const enum ct_role_id order[] = {CT_ROLE_TP, CT_ROLE_PP, CT_ROLE_DP,
                                             CT_ROLE_CONTROL, CT_ROLE_UNKNOWN};
     char text[400] = "";
+    double waits = 0;
     size_t used = 0;
 
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         double transfer, wait, period = view_period_ms(view) / 100;
+        char parts[2][32];
 
         sum_role(view, families, order[i], &transfer, &wait);
         if (transfer + wait <= 0)
             continue;
+        put_percent(parts[0], sizeof parts[0], transfer / period);
+        put_percent(parts[1], sizeof parts[1], wait / period);
+        waits += wait / period;
         used += (size_t)snprintf(text + used, sizeof text - used,
-                                 "%s%s %.2g + %.2g", used ? ", " : "",
-                                 ct_role_names[order[i]], transfer / period,
-                                 wait / period);
+                                 "%s%s %s + %s", used ? ", " : "",
+                                 ct_role_names[order[i]], parts[0], parts[1]);
     }
     if (used)
         out_say(out, 2,
                 "Of each %s, in %%, transfer + wait: %s (overlapped with "
                 "computing or not)",
                 view->per, text);
+    if (waits >= MUCH_WAITING)
+        out_say(out, 2,
+                "Ranks wait %.0f %% of each %s for later ones%s; commtrace "
+                "merge and samples/sql/last_arrivals.sql say for whom",
+                waits, view->per,
+                view->pipeline.stages > 1
+                    ? ", a pipeline's fill and drain included"
+                    : "");
+}
+
+/* What is priced, so that silence about all else is not taken for praise. */
+static const char *nothing_found(const struct view *view,
+                                 const struct families *families)
+{
+    bool any = false;
+
+    for (int i = 0; i < families->n; i++)
+        any = any || (families->rows[i].given &&
+                      families->rows[i].given->role == CT_ROLE_TP);
+    if (!any)
+        return "No TP group was found, and so none that crosses nodes";
+    return view->job->missing ? "No TP group is seen to cross nodes, but not "
+                                "all are seen whole"
+                              : "No TP group crosses nodes";
 }
 
 /* Codes of what was found, each once. */
-static void say_unpriced(struct out *out, const struct ct_findings *findings)
+static void say_unpriced(struct out *out, const struct view *view,
+                         const struct families *families)
 {
+    const struct ct_findings *findings = view->findings;
     bool said[CT_FINDING_COUNT] = {false};
     char text[400] = "";
     size_t used = 0;
@@ -189,10 +227,8 @@ static void say_unpriced(struct out *out, const struct ct_findings *findings)
                                  used ? ", " : "", ct_finding_infos[id].code);
         said[id] = true;
     }
-    if (used)
-        out_say(out, 2, "Nothing found that costs time; but: %s.", text);
-    else
-        out_say(out, 2, "Nothing found that costs time.");
+    out_say(out, 2, "%s%s%s.", nothing_found(view, families),
+            used ? "; found: " : "", text);
 }
 
 void section_verdict(struct out *out, const struct view *view,
@@ -216,7 +252,7 @@ void section_verdict(struct out *out, const struct view *view,
     if (row)
         say_worst(out, row, &verdict);
     else
-        say_unpriced(out, view->findings);
+        say_unpriced(out, view, families);
     say_budget(out, view, families);
     out_say(out, 2, "Data: %s.", verdict.data);
 }

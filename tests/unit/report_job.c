@@ -287,6 +287,7 @@ static void text_tells_the_story(void **state)
     /* Two groups are one line, and each rank is in one of them. */
     expect(text, "all_reduce 2 x 2");
     expect(text, "TP 26 + 0.5, PP");
+    assert_null(strstr(text, "Ranks wait"));
     /* 64 calls of 8 MiB, 2 layers, 8 micro-batches: four calls each. */
     expect(text, "4 * 2(p-1)/p * b*s*h*size = 32 MiB");
     expect(text, "observed 32 MiB over 2 layers (by the number of calls) and 8 "
@@ -316,7 +317,7 @@ static void unknown_is_not_invented(void **state)
     f->job.nsteps = 0;
     f->view.per = "second";
     text = report(f, OUT_AS_TEXT);
-    expect(text, "Nothing found that costs time.");
+    expect(text, "No TP group crosses nodes.");
     expect(text, "unknown {PP, DP}");
     expect(text, "figures are per second");
     expect(text, "layout n/a");

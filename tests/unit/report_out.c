@@ -166,6 +166,9 @@ static void text_says_none(void **state)
 
 static void write_long(struct out *out)
 {
+    out_fact(out, "unknown {control}",
+             "0123456789 0123456789 0123456789 0123456789 0123456789 "
+             "0123456789 0123456789 0123456789 0123456789 0123456789");
     out_fact(out, "label",
              "0123456789 0123456789 0123456789 0123456789 0123456789 "
              "0123456789 0123456789 0123456789 0123456789 0123456789");
@@ -185,6 +188,7 @@ static void text_wraps(void **state)
         width = *c == '\n' ? 0 : width + 1;
         assert_true(width <= OUT_WIDTH);
     }
+    assert_non_null(strstr(text, "unknown {control} 0123456789"));
     assert_non_null(strstr(text, "\n                 0123456789"));
     assert_non_null(strstr(text, "\n    0123456789"));
     free(text);
