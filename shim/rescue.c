@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "commtrace/ring.h"
+#include "descriptor.h"
 #include "process.h"
 
 #include <dirent.h>
@@ -64,11 +65,11 @@ static bool move(int fd, const char *db_path)
     snprintf(target, sizeof(target), "%s.ring", db_path);
     snprintf(part, sizeof(part), "%s.%d.part", target, (int)getpid());
     int to =
-        open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        descriptor_open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
     if (to < 0)
         return errno == ENOENT; /* the trace has been deleted meanwhile */
     bool done = copy(fd, to);
-    done = close(to) == 0 && done && rename(part, target) == 0;
+    done = descriptor_close(to) == 0 && done && rename(part, target) == 0;
     if (!done)
         unlink(part);
     return done;
@@ -84,7 +85,7 @@ static bool is_still(int fd, const char *path)
 static void rescue(const char *path)
 {
     struct ct_ring_header header;
-    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = descriptor_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return;
     /* One mover at a time; a dead one leaves the ring to the next. */
@@ -92,7 +93,7 @@ static void rescue(const char *path)
         read_header(fd, &header) && is_orphan(fd, &header) &&
         (atomic_load(&header.closed) || move(fd, header.db_path)))
         unlink(path);
-    close(fd);
+    descriptor_close(fd);
 }
 
 void rescue_set_aside(const char *path)

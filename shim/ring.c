@@ -1,5 +1,7 @@
 #include "ring.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -61,7 +63,7 @@ static void lock_for_life(int fd)
 static int map_file(struct ring *ring, const char *path)
 {
     int fd =
-        open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        descriptor_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -1;
     lock_for_life(fd);
@@ -71,7 +73,7 @@ static int map_file(struct ring *ring, const char *path)
                       MAP_SHARED | MAP_POPULATE, fd, 0);
     if (memory == MAP_FAILED) {
         unlink(path);
-        close(fd);
+        descriptor_close(fd);
         return -1;
     }
     ring->header = memory;
@@ -131,6 +133,6 @@ void ring_remove(struct ring *ring)
     if (*ring->path)
         unlink(ring->path);
     if (ring->fd >= 0)
-        close(ring->fd);
+        descriptor_close(ring->fd);
     ring->fd = -1;
 }

@@ -1,5 +1,6 @@
 #include "store.h"
 
+#include "descriptor.h"
 #include "schema.h"
 
 #include <math.h>
@@ -180,15 +181,15 @@ static int64_t page_size(sqlite3 *db)
     return bytes;
 }
 
-int store_open(struct store *store, const char *path, bool network)
+static int open_file(struct store *store, const char *path, bool create)
 {
-    *store = (struct store){0};
-    int rc = sqlite3_open_v2(
-        path, &store->db,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    descriptor_guard_sqlite();
+    int rc = sqlite3_open_v2(path, &store->db,
+                             flags | (create ? SQLITE_OPEN_CREATE : 0), NULL);
     if (rc == SQLITE_OK)
-        rc = configure(store, network);
-    if (rc == SQLITE_OK)
+        rc = configure(store, store->network);
+    if (rc == SQLITE_OK && create)
         rc = schema_create(store->db);
     if (rc == SQLITE_OK)
         rc = prepare_all(store);
@@ -196,6 +197,12 @@ int store_open(struct store *store, const char *path, bool network)
         return -1;
     store->page_bytes = page_size(store->db);
     return 0;
+}
+
+int store_open(struct store *store, const char *path, bool network)
+{
+    *store = (struct store){.network = network};
+    return open_file(store, path, true);
 }
 
 void store_close(struct store *store)
@@ -209,6 +216,18 @@ void store_close(struct store *store)
     sqlite3_finalize(store->pages);
     sqlite3_close(store->db);
     *store = (struct store){0};
+}
+
+int store_reopen(struct store *store, const char *path)
+{
+    bool network = store->network;
+    store_close(store);
+    store->network = network;
+    if (open_file(store, path, false) == 0)
+        return 0;
+    store_close(store);
+    store->network = network;
+    return -1;
 }
 
 static int step(sqlite3_stmt *stmt)
@@ -284,11 +303,12 @@ int64_t store_bytes(struct store *store)
 
 void store_checkpoint(struct store *store)
 {
-    sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
-                              NULL);
+    if (store->db)
+        sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                  NULL, NULL);
 }
 
 const char *store_error(const struct store *store)
 {
-    return store->db ? sqlite3_errmsg(store->db) : "no memory";
+    return sqlite3_errmsg(store->db); /* of NULL: "out of memory" */
 }

@@ -17,6 +17,7 @@ struct store {
     struct sqlite3_stmt *put_ops; /* STORE_OPS rows of `op` at once */
     struct sqlite3_stmt *begin, *commit, *rollback, *pages;
     int64_t page_bytes;
+    bool network;
 };
 
 enum { STORE_OPS = 32 };
@@ -24,6 +25,9 @@ enum { STORE_OPS = 32 };
 /* Creates the file with tables, views and look-up rows. 0 or -1. */
 int store_open(struct store *store, const char *path, bool network);
 void store_close(struct store *store);
+
+/* After the program has closed our files: opens them again. 0 or -1. */
+int store_reopen(struct store *store, const char *path);
 
 /* Writes rows in one transaction: all or none. A row whose key (or rowid) is
  * there replaces it. 0 or -1. */

@@ -1,6 +1,7 @@
 #include "trace.h"
 
 #include "clock.h"
+#include "descriptor.h"
 #include "gputime.h"
 #include "log.h"
 #include "policy.h"
@@ -78,13 +79,24 @@ static void adapt_policy(struct trace *trace)
     trace->rate_launches = trace->gather.launches;
 }
 
+/* A program may have closed our files together with its own. SQLite would take
+ * that for a lock that somebody holds, and wait for it. */
+static int write_rows(struct trace *trace)
+{
+    struct store *store = &trace->store;
+    if ((!store->db || descriptor_sqlite_robbed()) &&
+        store_reopen(store, trace->process->db_path) != 0)
+        return -1;
+    return store_write(store, trace->gather.batch.rows, trace->gather.batch.n);
+}
+
 static int write_batch(struct trace *trace)
 {
     struct batch *batch = &trace->gather.batch;
     snprintf(trace->tail, sizeof(trace->tail), "%llu",
              (unsigned long long)trace->gather.next);
     add_meta(trace, META_RING_TAIL, "ring_tail", trace->tail);
-    if (store_write(&trace->store, batch->rows, batch->n) != 0) {
+    if (write_rows(trace) != 0) {
         batch->n--;
         trace->failing = true;
         log_line(LOG_TRACE, "cannot write %s: %s; still trying",
