@@ -24,9 +24,10 @@ static void begin(struct comm_birth *birth, enum ct_comm_origin origin,
 {
     *birth = (struct comm_birth){.origin = origin, .enter_ns = record_now()};
     size_t end = offsetof(ncclConfig_t, comm_name) + sizeof(char *);
-    /* 2.27 is the first release with a name there. */
-    if (config && config->size >= end && config->version >= 22700 &&
-        config->comm_name)
+    /* 2.27 is the first release with a name there. Without the magic number
+     * it is no configuration, and NCCL is about to say so. */
+    if (config && config->magic == CT_NCCL_CONFIG_MAGIC &&
+        config->size >= end && config->version >= 22700 && config->comm_name)
         snprintf(birth->name, sizeof(birth->name), "%s", config->comm_name);
 }
 

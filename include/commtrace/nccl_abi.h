@@ -36,13 +36,14 @@ typedef struct {
 } ncclUniqueId;
 
 #define CT_NCCL_SPLIT_NOCOLOR (-1)
+#define CT_NCCL_CONFIG_MAGIC 0xcafebeef
 
 /* The head of ncclConfig_t up to the communicator's name (2.27). The struct
  * grows with releases and carries its own size: read no member that it is too
  * short for. */
 struct ct_nccl_config {
     size_t size;
-    unsigned int magic;
+    unsigned int magic; /* CT_NCCL_CONFIG_MAGIC, or NCCL refuses it */
     unsigned int version;
     int blocking; /* 2.14 */
     int cga_cluster_size;
