@@ -177,8 +177,9 @@ static struct comm *ask_and_add(ncclComm_t key, struct comm_birth birth)
 
 struct comm *comm_add(ncclComm_t key, const struct comm_birth *birth)
 {
-    int saved = errno;
+    int saved = errno, cancel = thread_hold_cancel();
     struct comm *comm = ask_and_add(key, *birth);
+    thread_allow_cancel(cancel);
     errno = saved;
     return comm;
 }

@@ -240,10 +240,8 @@ ncclResult_t ncclGroupEnd(void)
     ncclResult_t result = real();
     if (record && init_has_begun())
         end_bracket(group, result);
-    if (group) {
-        group->id = 0;
-        group->ntargets = group->nbirths = 0;
-    }
+    if (group)
+        group_reset(group);
     if (watching)
         thread_state.brackets--;
     hook_leave();

@@ -42,6 +42,13 @@ struct group {
     struct group_target targets[GROUP_TARGETS];
 };
 
+/* The bracket is over: the block is ready for the next one. */
+static inline void group_reset(struct group *group)
+{
+    group->id = 0;
+    group->ntargets = group->nbirths = 0;
+}
+
 /* The bracket's entry for a communicator and stream; NULL: too many. */
 struct group_target *group_target(struct group *group, struct comm *comm,
                                   uint64_t stream);

@@ -6,6 +6,7 @@
 #include "process.h"
 #include "record.h"
 #include "rescue.h"
+#include "thread.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -93,8 +94,11 @@ static bool begin(void)
 
 static void at_exit(void)
 {
-    if (init_has_begun())
-        writer_drain();
+    if (!init_has_begun())
+        return;
+    int cancel = thread_hold_cancel();
+    writer_drain();
+    thread_allow_cancel(cancel);
 }
 
 static void begin_once(void)
@@ -120,8 +124,9 @@ static void begin_once(void)
 _Atomic uint32_t *init_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int saved = errno;
+    int saved = errno, cancel = thread_hold_cancel();
     pthread_once(&once, begin_once);
+    thread_allow_cancel(cancel);
     errno = saved;
     return atomic_load_explicit(&init_live, memory_order_acquire);
 }
@@ -139,6 +144,8 @@ __attribute__((destructor)) static void end(void)
 {
     if (!init_has_begun())
         return;
+    int cancel = thread_hold_cancel();
     init_stop();
     writer_stop();
+    thread_allow_cancel(cancel);
 }

@@ -1,5 +1,7 @@
 #include "log.h"
 
+#include "thread.h"
+
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,7 +29,9 @@ void log_line(enum log_kind kind, const char *format, ...)
     va_end(args);
     used = strlen(line);
     line[used++] = '\n';
+    int cancel = thread_hold_cancel();
     /* Where stderr cannot take it there is nobody left to tell. */
     ssize_t written = write(STDERR_FILENO, line, used);
     (void)written;
+    thread_allow_cancel(cancel);
 }

@@ -2,7 +2,7 @@
 
 #include "group.h"
 
-#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 _Thread_local struct thread thread_state;
@@ -11,6 +11,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_once_t once;
     pthread_key_t key;
+    bool has_key;
     struct group *unused;
 } blocks = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
@@ -18,6 +19,7 @@ static void give_back(void *block)
 {
     struct group *group = block;
     thread_state.group = NULL;
+    group_reset(group); /* a thread may end inside its bracket */
     pthread_mutex_lock(&blocks.lock);
     group->next = blocks.unused;
     blocks.unused = group;
@@ -26,12 +28,14 @@ static void give_back(void *block)
 
 static void make_key(void)
 {
-    pthread_key_create(&blocks.key, give_back);
+    blocks.has_key = pthread_key_create(&blocks.key, give_back) == 0;
 }
 
 static struct group *obtain(void)
 {
     pthread_once(&blocks.once, make_key);
+    if (!blocks.has_key) /* the program uses them all */
+        return NULL;
     pthread_mutex_lock(&blocks.lock);
     struct group *group = blocks.unused;
     if (group)

@@ -6,6 +6,8 @@
 #ifndef SHIM_THREAD_H
 #define SHIM_THREAD_H
 
+#include <pthread.h>
+
 struct comm;
 struct group;
 
@@ -18,6 +20,20 @@ struct thread {
 
 extern _Thread_local struct thread thread_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Around whatever of ours a thread might be cancelled in: the program's calls
+ * are no cancellation points because of us, and our locks are given back. */
+static inline int thread_hold_cancel(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static inline void thread_allow_cancel(int before)
+{
+    pthread_setcancelstate(before, &before);
+}
 
 /* The calling thread's group block; NULL without memory. It goes back to a
  * list for the next thread when this one ends. */

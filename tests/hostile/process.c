@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,11 @@
 #include <unistd.h>
 
 ncclResult_t ncclCommInitRank(ncclComm_t *, int, ncclUniqueId, int);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *, int, ncclUniqueId, int,
+                                    ncclConfig_t *);
 ncclResult_t ncclCommDestroy(ncclComm_t);
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
 ncclResult_t ncclAllReduce(const void *, void *, size_t, ncclDataType_t,
                            ncclRedOp_t, ncclComm_t, cudaStream_t);
 
@@ -219,6 +224,141 @@ static void run_signals(char **argv)
     }
 }
 
+/* The program's files get the numbers that they get without us. */
+static void run_numbers(char **argv)
+{
+    (void)argv;
+    int before = dup(0);
+    init(1);
+    ops(10);
+    usleep(100000); /* time for a database */
+    if (dup(0) != before + 1)
+        abort();
+}
+
+/* Closes all files, as daemons do, and opens its own: they stay its own. */
+static void run_close_all(char **argv)
+{
+    enum { FILES = 8 };
+    FILE *out[FILES], *own[FILES];
+    char text[16];
+    (void)argv;
+    init(1);
+    ops(5);
+    usleep(100000);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    for (int i = 0; i < FILES; i++) {
+        own[i] = tmpfile();
+        out[i] = fdopen(dup(1), "w");
+        if (fputs("mine", own[i]) < 0 || fflush(own[i]) != 0)
+            abort();
+    }
+    ops(5);
+    usleep(100000);
+    for (int i = 0; i < FILES; i++) {
+        rewind(own[i]);
+        if (!fgets(text, sizeof(text), own[i]) || strcmp(text, "mine") != 0)
+            abort();
+        fprintf(out[i], "%d\n", i); /* written when stdio ends, after us */
+    }
+}
+
+/* What it prints goes nowhere, and not into files of ours. */
+static void run_no_stdio(char **argv)
+{
+    (void)argv;
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    init(1);
+    ops(10);
+    usleep(100000);
+    for (int fd = 0; fd < 3; fd++)
+        if (write(fd, data, sizeof(data)) != -1)
+            abort();
+}
+
+static void *leave_bracket_open(void *unused)
+{
+    ncclComm_t born;
+    ncclUniqueId id = {{2}};
+    ncclGroupStart();
+    ops(1);
+    if (ncclCommInitRank(&born, 2, id, 0) != ncclSuccess)
+        abort();
+    return unused;
+}
+
+static void *use_bracket(void *unused)
+{
+    ncclGroupStart();
+    ops(1);
+    ncclGroupEnd();
+    return unused;
+}
+
+/* A thread ends in its bracket; what the next one does is not its. */
+static void run_open_bracket(char **argv)
+{
+    pthread_t thread;
+    (void)argv;
+    init(1);
+    pthread_create(&thread, NULL, leave_bracket_open, NULL);
+    pthread_join(thread, NULL);
+    pthread_create(&thread, NULL, use_bracket, NULL);
+    pthread_join(thread, NULL);
+}
+
+/* The program has taken all keys of thread-specific data. */
+static void run_keys(char **argv)
+{
+    pthread_key_t last = 0, key;
+    (void)argv;
+    while (pthread_key_create(&key, NULL) == 0)
+        last = key;
+    for (key = 0; key <= last; key++)
+        pthread_setspecific(key, data);
+    init(1);
+    use_bracket(NULL);
+    for (key = 0; key <= last; key++)
+        if (pthread_getspecific(key) != data)
+            abort();
+}
+
+static void *ask_to_be_cancelled(void *reached)
+{
+    pthread_cancel(pthread_self());
+    init(1);
+    ops(5);
+    *(bool *)reached = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* NCCL's calls are no cancellation points; neither are ours. */
+static void run_cancel(char **argv)
+{
+    bool reached = false;
+    pthread_t thread;
+    (void)argv;
+    pthread_create(&thread, NULL, ask_to_be_cancelled, &reached);
+    pthread_join(thread, NULL);
+    if (!reached)
+        abort();
+    ops(5);
+}
+
+/* NCCL refuses a configuration that nobody has initialised. */
+static void run_config(char **argv)
+{
+    _Alignas(ncclConfig_t) char rubbish[256];
+    ncclUniqueId id = {{1}};
+    (void)argv;
+    memset(rubbish, 0x41, sizeof(rubbish));
+    ncclCommInitRankConfig(&comm, 2, id, 0, (void *)rubbish);
+    ops(1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -231,6 +371,10 @@ int main(int argc, char **argv)
         {"abort", run_abort},         {"atexit", run_atexit},
         {"busy_exit", run_busy_exit}, {"race", run_race},
         {"local", run_local},         {"signals", run_signals},
+        {"numbers", run_numbers},     {"close_all", run_close_all},
+        {"no_stdio", run_no_stdio},   {"open_bracket", run_open_bracket},
+        {"keys", run_keys},           {"cancel", run_cancel},
+        {"config", run_config},
     };
     for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(*ways); i++) {
         if (strcmp(argv[1], ways[i].name) != 0)
