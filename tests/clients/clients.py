@@ -80,7 +80,7 @@ def end_all(agents):
 
 
 def torchrun(script, argv=(), ranks=2, nodes=1, watch=None, env=None,
-             options=(), check=True, timeout=400, wrap=None):
+             options=(), check=True, timeout=150, wrap=None):
     """Runs a script of samples/torch or of jobs/ on ranks ranks of each of
     nodes agents. wrap(node) gives words to put before an agent's command."""
     path = os.path.join(SAMPLES, script)
