@@ -15,13 +15,15 @@ int gather_init(struct gather *gather, struct ring *ring)
     return classes_init(&gather->classes);
 }
 
-static void free_comms(struct comm_facts *list)
+static uint64_t free_comms(struct comm_facts *list)
 {
-    while (list) {
+    uint64_t n = 0;
+    for (; list; n++) {
         struct comm_facts *next = list->next;
         free(list);
         list = next;
     }
+    return n;
 }
 
 void gather_release(struct gather *gather)
@@ -296,10 +298,10 @@ static int32_t events_of(const struct ct_slot *slot)
     return slot->kind == CT_SLOT_LAUNCH ? slot->u.launch.events : -1;
 }
 
-uint64_t gather_discard(struct gather *gather)
+struct discarded gather_discard(struct gather *gather)
 {
     struct ring *ring = gather->ring;
-    uint64_t ops = 0;
+    struct discarded n = {.comms = free_comms(comm_new_facts())};
     uint64_t head =
         atomic_load_explicit(&ring->header->head, memory_order_acquire);
     for (; gather->next != head; gather->next++) {
@@ -309,7 +311,7 @@ uint64_t gather_discard(struct gather *gather)
             break;
         if (ct_slot_is(slot, gather->next, CT_SLOT_LEFT))
             gpu_drop(events_of(slot));
-        ops += slot->kind == CT_SLOT_OP;
+        n.ops += slot->kind == CT_SLOT_OP;
     }
-    return ops;
+    return n;
 }

@@ -38,7 +38,11 @@ void gather_finished(struct gather *gather);
 /* The batch is stored. */
 void gather_stored(struct gather *gather);
 
-/* Drops the slots up to head and returns how many ops were among them. */
-uint64_t gather_discard(struct gather *gather);
+/* Drops the slots up to head, and new communicators. */
+struct discarded {
+    uint64_t ops;
+    uint64_t comms;
+};
+struct discarded gather_discard(struct gather *gather);
 
 #endif

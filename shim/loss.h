@@ -14,6 +14,7 @@
     X(RING_LEAVES, "ring_full", "end of call") \
     X(WRITE_OPS, "write_error", "op")          \
     X(SIZE_OPS, "size_limit", "op")            \
+    X(SIZE_COMMS, "size_limit", "comm")        \
     X(EVENT_PAIRS, "event_pool", "timing")
 
 enum loss {

@@ -128,8 +128,10 @@ static void gather(struct trace *trace, bool force)
 {
     if (trace->full) {
         int64_t at = trace_now(trace);
-        losses_add(&trace->losses, LOSS_SIZE_OPS,
-                   gather_discard(&trace->gather), trace->looked_ns, at);
+        int64_t since = trace->looked_ns;
+        struct discarded n = gather_discard(&trace->gather);
+        losses_add(&trace->losses, LOSS_SIZE_OPS, n.ops, since, at);
+        losses_add(&trace->losses, LOSS_SIZE_COMMS, n.comms, since, at);
         return;
     }
     uint64_t head =

@@ -271,6 +271,34 @@ static void test_size_limit(void **state)
     scenario_end(&s);
 }
 
+static void late_comms(void)
+{
+    big_trace();
+    usleep(100000);
+    for (int i = 0; i < 1000; i++) {
+        ncclComm_t comm;
+        ncclCommInitRank(&comm, 2, some_id(2), 0);
+        ncclCommDestroy(comm);
+    }
+}
+
+/* They are counted then, and not kept for ever. */
+static void test_comms_beyond_the_limit(void **state)
+{
+    struct scenario s;
+    (void)state;
+    setenv("COMMTRACE_MAX_MB", "1", 1);
+    setenv("COMMTRACE_QUIET", "1", 1);
+    scenario_run(&s, late_comms);
+    unsetenv("COMMTRACE_MAX_MB");
+    unsetenv("COMMTRACE_QUIET");
+    assert_answer(&s,
+                  "SELECT (SELECT count(*) FROM comm) + n FROM loss"
+                  " WHERE cause = 'size_limit' AND what = 'comm'",
+                  "1001");
+    scenario_end(&s);
+}
+
 static void errors_pass(void)
 {
     ncclComm_t comm;
@@ -305,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_lost_silently),
         cmocka_unit_test(test_many_comms),
         cmocka_unit_test(test_size_limit),
+        cmocka_unit_test(test_comms_beyond_the_limit),
         cmocka_unit_test(test_errors_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
