@@ -156,7 +156,8 @@ static void covariance(struct ct_fit *fit, double noise)
 
 struct shape { /* what the points say about a line */
     double phi_mean, phi_spread;
-    double miss_median, miss_most;
+    double miss_median, miss_most; /* most: beyond 3 errors of the point */
+    double miss_largest;
     double a_error, b_error;
 };
 
@@ -175,6 +176,7 @@ static struct shape shape_of(const struct ct_fit *fit, const struct line *line,
         shape.phi_mean += phi / n;
         squares += phi * phi / n;
         scratch[i] = miss;
+        shape.miss_largest = fmax(shape.miss_largest, miss);
         shape.miss_most = fmax(shape.miss_most, miss - 3 * point_error(p));
     }
     shape.phi_spread = sqrt(fmax(0, squares - shape.phi_mean * shape.phi_mean));
@@ -207,7 +209,8 @@ static void lean_on_prior(struct ct_fit *fit)
                                            (uint64_t)p->bytes);
     const double latency =
         ct_model_prior_us(fit->link, fit->base, fit->nranks, 0);
-    const bool agrees = p->us > prior / 2 && p->us < prior * 2;
+    const bool agrees =
+        p->us > prior / 2 && p->us < prior * 2 && point_error(p) <= SURE;
 
     fit->var_aa = fit->var_ab = 0;
     if (agrees && latency < INVISIBLE * p->us) {
@@ -228,8 +231,10 @@ static void lean_on_prior(struct ct_fit *fit)
     } else {
         say(fit, CT_FIT_PRIOR,
             agrees ? "one size: latency and bandwidth cannot be told apart"
-                   : "one size, and its time is far from the prior: latency "
-                     "and bandwidth cannot be told apart");
+            : point_error(p) > SURE
+                ? "one size, and its times differ too much to mean anything"
+                : "one size, and its time is far from the prior: latency "
+                  "and bandwidth cannot be told apart");
     }
 }
 
@@ -262,7 +267,7 @@ static void judge(struct ct_fit *fit, const struct shape *shape)
         snprintf(fit->words, sizeof fit->words,
                  "no single line describes the %d sizes: it misses one by "
                  "%.0f %%",
-                 fit->sizes, 100 * shape->miss_most);
+                 fit->sizes, 100 * shape->miss_largest);
         say(fit, CT_FIT_PRIOR, fit->words);
         return;
     }
@@ -293,7 +298,7 @@ void ct_fit_points(struct ct_fit *fit)
     fit->var_aa = fit->var_ab = fit->var_bb = NAN;
     if (n == 0 || !w) {
         say(fit, CT_FIT_PRIOR,
-            n == 0 ? "no transfer was timed alone" : "out of memory");
+            n == 0 ? "no call was fit to time a transfer" : "out of memory");
     } else if (n == 1) {
         fit->residual = 0;
         lean_on_prior(fit);

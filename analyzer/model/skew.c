@@ -35,10 +35,16 @@ static int compare_doubles(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
+/* n-1 steps round the ring: who comes late finds all of its peers' bytes there,
+ * and its own duration says nothing of the transfer. */
+static bool is_one_way(enum ct_op base)
+{
+    return base == CT_OP_ALL_GATHER || base == CT_OP_REDUCE_SCATTER;
+}
+
 static bool lets_late_ranks_gain(enum ct_op base, int nranks)
 {
-    return nranks > 2 || base == CT_OP_ALL_GATHER ||
-           base == CT_OP_REDUCE_SCATTER;
+    return nranks > 2 || is_one_way(base);
 }
 
 /* Median slope between the calls of the less skewed half and those of the
@@ -91,8 +97,11 @@ static void correct(const struct ct_job *job, int usage, struct call *calls,
     const int k = pick(calls, n);
     double kappa;
 
-    if (k < LEAST_CALLS || k < LEAST_SHARE * n)
+    if (k < LEAST_CALLS || k < LEAST_SHARE * n) {
+        if (is_one_way(u->base))
+            set->of_usage[usage] = (struct ct_samples){NULL, 0, false};
         return;
+    }
     qsort(calls, (size_t)k, sizeof *calls, compare_skews);
     kappa = kappa_of(calls, k, u->base, job->comms[u->comm].nranks, scratch);
     for (int i = 0; i < k; i++)

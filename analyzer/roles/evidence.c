@@ -183,7 +183,12 @@ static void weigh_place(const struct ct_view *view, const struct ct_use *use,
                         "calls",
                         100 * inside);
     } else {
-        ct_evidence_add(verdict, (struct ct_weights){.tp = 2, .dp = -2},
+        /* Sharded parameters are gathered all over the step, too. */
+        const bool shards = use->gathers + use->scatters > .5;
+
+        ct_evidence_add(verdict,
+                        shards ? (struct ct_weights){.tp = 1}
+                               : (struct ct_weights){.tp = 2, .dp = -2},
                         "its calls are spread over the step: %.0f %% of the "
                         "send/recv fall between them",
                         100 * inside);

@@ -36,6 +36,34 @@ static int sizes_of(const struct ct_use *use, enum ct_op base)
     return n;
 }
 
+static bool is_gathered(const struct ct_use *use, uint64_t bytes)
+{
+    for (int i = 0; i < use->nsizes; i++)
+        if (use->sizes[i].base == CT_OP_ALL_GATHER &&
+            same((double)use->sizes[i].bytes, (double)bytes))
+            return true;
+    return false;
+}
+
+/* Parameters are gathered whenever a micro-batch needs them, but their
+ * gradients are scattered once a step, unit by unit: each size that is
+ * scattered is gathered, too, and rare. */
+static bool scatters_gradients(const struct ct_use *use)
+{
+    int scattered = 0;
+
+    for (int i = 0; i < use->nsizes; i++) {
+        const struct ct_use_size *size = &use->sizes[i];
+
+        if (size->base != CT_OP_REDUCE_SCATTER)
+            continue;
+        scattered++;
+        if (!is_gathered(use, size->bytes))
+            return false;
+    }
+    return scattered >= 2;
+}
+
 void ct_weigh_shards(const struct ct_use *use, struct ct_verdict *verdict)
 {
     const struct ct_use_size *gather = top_of(use, CT_OP_ALL_GATHER);
@@ -51,6 +79,11 @@ void ct_weigh_shards(const struct ct_use *use, struct ct_verdict *verdict)
                         "it gathers and scatters %d different sizes, as "
                         "parameters are",
                         sizes_of(use, CT_OP_ALL_GATHER));
+    if (scatters_gradients(use) && gathers >= scatters)
+        ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 2},
+                        "what it scatters (%.3g calls) it gathers, too (%.3g), "
+                        "size by size, as shards of parameters",
+                        scatters, gathers);
     if (scatters > 0 && scatters <= 2.5 && gathers <= 2.5)
         ct_evidence_add(verdict, (struct ct_weights){.tp = -2, .dp = 1.5},
                         "%.3g scatters and %.3g gathers per step, as a "
