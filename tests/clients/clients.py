@@ -72,11 +72,27 @@ class Done:
         self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
 
 
+def descendants(pid):
+    """The process and all that it started, directly or not."""
+    found = [pid]
+    for parent in found:
+        for tasks in glob.glob("/proc/%d/task/*/children" % parent):
+            with open(tasks) as f:
+                found += [int(child) for child in f.read().split()]
+    return found
+
+
 def end_all(agents):
-    """Agents are process groups of ours."""
+    """Of an agent that is still there, each process; its workers are no
+    longer of its process group."""
     for agent in agents:
-        if agent.poll() is None:
-            os.killpg(agent.pid, signal.SIGKILL)
+        if agent.poll() is not None:
+            continue
+        for pid in descendants(agent.pid)[::-1]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
 
 def torchrun(script, argv=(), ranks=2, nodes=1, watch=None, env=None,
