@@ -12,6 +12,7 @@ generator, as DTensor's and Megatron's trackers need it.
 
 import ctypes
 import os
+import re
 import warnings
 
 import torch
@@ -52,10 +53,10 @@ _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 
 
 def _runtime():
-    """The CUDA runtime that torch has loaded."""
+    """The CUDA runtime that torch has loaded, whatever its version."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
-        path = next(m.split()[-1] for m in maps if "libcudart.so" in m)
-    runtime = ctypes.CDLL(path)
+        soname = re.search(r"libcudart\.so\.\d+", maps.read()).group()
+    runtime = ctypes.CDLL(soname)
     runtime.cudaMemcpyAsync.argtypes = [
         ctypes.c_void_p,
         ctypes.c_void_p,

@@ -14,16 +14,20 @@ die() {
 [ $# -ge 2 ] || die "usage: overlay.sh VENV BUILD [--undo]"
 here=$(cd "$(dirname "$0")" && pwd)
 fabric=$(cd "$2" && pwd)/fabric
-out=$fabric/torch
 for site in "$1"/lib/python3*/site-packages; do
     [ -d "$site/torch/lib" ] && break
 done
 [ -d "$site/torch/lib" ] || die "no torch in $1"
 site=$(cd "$site" && pwd)
+# Environments may share a build: each has libraries of its own. They are made
+# aside and then put in place, so that jobs which run now do not notice.
+final=$fabric/torch/$(printf %s "$site" | cksum | cut -d ' ' -f 1)
+out=$final.new
 nvidia=$site/nvidia
 modules="fabric_cpuops.py fabric_hook.py"
 
 undo() {
+    rm -rf "$final"
     [ -d "$nvidia" ] || return 0
     find "$nvidia" -type l -name 'lib*.so*' | while read -r link; do
         rm "$link"
@@ -90,10 +94,9 @@ real() {
 place() {
     mkdir -p "$2"
     [ ! -e "$2/$1" ] || [ -L "$2/$1" ] || mv "$2/$1" "$2/$1.real"
-    ln -sf "$out/$1" "$2/$1"
+    ln -sf "$final/$1" "$2/$1"
 }
 
-undo
 rm -rf "$out"
 mkdir -p "$out"
 python3 "$here/imports.py" "$site" "$out"
@@ -109,7 +112,11 @@ for imports in "$out"/*.imports; do
     [ -e "$out/$soname" ] || [ -n "$(real "$soname")" ] || stub "$soname"
 done
 
-for library in "$out"/lib*.so.*[0-9]; do
+rm -rf "$final.old"
+[ ! -e "$final" ] || mv "$final" "$final.old"
+mv "$out" "$final"
+rm -rf "$final.old"
+for library in "$final"/lib*.so.*[0-9]; do
     soname=$(basename "$library")
     found=$(find "$nvidia" -name "$soname" 2>/dev/null | head -n 1)
     place "$soname" "$(dirname "${found:-$nvidia/cu13/lib/$soname}")"
