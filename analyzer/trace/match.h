@@ -29,11 +29,11 @@ struct ct_lane {
 /* What one-clock rules need of an instance beside its durations. Times are
  * absolute, on the clock. */
 struct ct_side {
-    int64_t start_max, end_max; /* end: of receivers */
-    int64_t send_start, recv_start;
-    int64_t recv_min, recv_sum; /* durations of receivers */
-    double share;               /* of a recv in its launch */
-    int clock;                  /* CT_NONE: none seen */
+    int64_t start_max, end_max;     /* end: of receivers */
+    int64_t send_start, recv_start; /* of the last who sends, receives */
+    int64_t recv_min, recv_sum;     /* durations of receivers */
+    double share;                   /* of a recv in its launch */
+    int clock;                      /* CT_NONE: none seen */
     int nrecv;
     bool many_clocks;
 };

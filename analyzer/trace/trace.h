@@ -192,8 +192,8 @@ struct ct_instance {
     int src, dst;    /* p2p: ranks in comm; CT_NONE */
     bool grouped;    /* several ops in one launch: one sample, no alpha-beta */
     bool bound;      /* transfer is an upper bound: a rank is missing */
-    bool overlapped; /* p2p whose receiver came late: transfer hidden, a lower
-                        bound at best */
+    bool overlapped; /* p2p or ROOTED whose receiver came late: transfer hidden,
+                        a lower bound at best */
     bool estimated;  /* p2p without a common clock, where recvs of its edge and
                         size do not agree: transfer is their lower quartile */
     bool mismatch;   /* ranks disagree on kind, type or size */
@@ -221,7 +221,7 @@ struct ct_usage {
                             warm-up left out */
     int64_t *samples;    /* ns, in time order */
     int64_t median_ns;   /* of samples, else of transfers that are whole, else
-                            of all; CT_NO_TIME */
+                            of all that were not overlapped; CT_NO_TIME */
 };
 
 struct ct_job {

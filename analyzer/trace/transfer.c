@@ -4,7 +4,8 @@
  *
  *   COLL    no rank ends before all have begun: transfer = shortest duration
  *   ROOTED  ranks may leave early: on one clock last end of a receiver minus
- *           last start; else the shortest duration of a receiver, as a bound
+ *           last start; else the shortest duration of a receiver, as a bound.
+ *           Data waits for a receiver that comes last as it does for a recv
  *   p2p     a send may retire before its recv begins: on one clock end of recv
  *           minus the later start; else the lower quartile of the recvs
  */
@@ -55,7 +56,7 @@ static void add_side(struct ct_matching *m, int i, const struct ct_process *p,
     side->many_clocks |= side->clock != m->clocks[i];
     if (start > side->start_max)
         side->start_max = start;
-    if (info->cls == CT_SEND)
+    if (!info->receives && start > side->send_start)
         side->send_start = start;
     if (!info->receives)
         return;
@@ -108,6 +109,12 @@ static void set_waits(struct ct_instance *instance, int64_t transfer)
     instance->wait_max_ns = at_least(0, instance->wait_max_ns - transfer);
 }
 
+/* Whether a receiver that began so much after all senders missed too much. */
+static bool hides(int64_t late_ns, int64_t transfer_ns)
+{
+    return late_ns > 0 && (double)late_ns > HIDDEN_SHARE * (double)transfer_ns;
+}
+
 static void finish_rooted(struct ct_instance *instance,
                           const struct ct_side *side)
 {
@@ -123,6 +130,9 @@ static void finish_rooted(struct ct_instance *instance,
             (int64_t)((double)(side->end_max - side->start_max) * side->share);
         if (transfer > instance->wait_max_ns)
             transfer = instance->wait_max_ns;
+        instance->overlapped = side->send_start != CT_NO_TIME &&
+                               hides(side->start_max - side->send_start,
+                                     side->end_max - side->start_max);
     }
     set_waits(instance, transfer);
 }
@@ -156,8 +166,7 @@ static void finish_p2p(struct ct_instance *instance, const struct ct_side *side)
     hidden = side->recv_start - side->send_start;
     later = hidden > 0 ? side->recv_start : side->send_start;
     transfer = at_least(0, side->end_max - later);
-    instance->overlapped =
-        hidden > 0 && (double)hidden > HIDDEN_SHARE * (double)transfer;
+    instance->overlapped = hides(hidden, transfer);
     transfer = (int64_t)((double)transfer * side->share);
     set_p2p(instance, side->recv_sum,
             transfer < side->recv_sum ? transfer : side->recv_sum);

@@ -81,7 +81,7 @@ static bool counts(const struct ct_job *job, const bool *has_whole, int i)
     const struct ct_instance *instance = &job->instances[i];
 
     return !job->usages[instance->usage].nsamples &&
-           instance->transfer_ns != CT_NO_TIME &&
+           instance->transfer_ns != CT_NO_TIME && !instance->overlapped &&
            (is_whole(instance) || !has_whole[instance->usage]);
 }
 

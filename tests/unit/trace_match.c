@@ -310,6 +310,32 @@ static void test_rooted(void **state)
     assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, 700);
     assert_false(files_instance(trace, 0, 0)->bound);
     assert_int_equal(files_instance(trace, 0, 0)->wait_max_ns, 300);
+    /* The data was on its way when rank 2 came: no sample of a bandwidth. */
+    assert_true(files_instance(trace, 0, 0)->overlapped);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* The root comes last: nothing is hidden. */
+static void test_rooted_in_time(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_BROADCAST, 1000, 0);
+        files_op(db, 1, 1, 0, r ? 5000 - SKEW : 6000, r ? 1900 : 700);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, 900);
+    assert_false(files_instance(trace, 0, 0)->overlapped);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 1);
     ct_trace_free(trace);
     files_remove(folder);
 }
@@ -451,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_p2p_alone),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_rooted),
+        cmocka_unit_test(test_rooted_in_time),
         cmocka_unit_test(test_untimed),
         cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_sparse_ordinals),
