@@ -3,12 +3,24 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "findings/rules.h"
 
 static const struct ct_process *process_at(const struct ct_case *c, int i)
 {
     return &c->trace->processes[c->job->processes[i]];
+}
+
+static const char *remedy(const char *cause)
+{
+    if (!strcmp(cause, "size_limit"))
+        return "raise COMMTRACE_MAX_MB";
+    if (!strcmp(cause, "ring_full"))
+        return "raise COMMTRACE_RING_SLOTS";
+    if (!strcmp(cause, "write_error"))
+        return "see that COMMTRACE_DIR has room";
+    return "see table loss for when and where";
 }
 
 static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
@@ -33,9 +45,8 @@ static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
              ", cause %.40s)",
              c->job->lost_ops, worst ? worst->rank : CT_NONE,
              worst ? worst->lost : 0, cause);
-    snprintf(row->advice, sizeof row->advice,
-             "enlarge the ring or the size limit, or time fewer ops; the "
-             "calls themselves ran");
+    snprintf(row->advice, sizeof row->advice, "%s; the calls themselves ran",
+             remedy(cause));
     return true;
 }
 

@@ -122,7 +122,8 @@ static void say_losses(struct out *out, const struct view *view)
             &view->trace->processes[view->job->processes[i]];
 
         for (int k = 0; k < p->nlosses; k++)
-            out_fact(out, "lost", "rank %d: %" PRId64 " of %s, cause %s",
+            out_fact(out, "lost",
+                     "rank %d: %" PRId64 " records of kind %s, cause %s",
                      p->rank, p->losses[k].n, p->losses[k].what,
                      p->losses[k].cause);
     }

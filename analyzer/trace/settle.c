@@ -2,9 +2,11 @@
  * Which ops were still in flight. What comes from a ring, or was stored before
  * its events were read, is marked RUNNING because nobody looked. But a stream
  * works in order: where a later op of the stream is known to have begun, the
- * op was done. And a collective that ended on one rank had begun on all.
+ * op was done. And a collective that ended on one rank had begun on all. Where
+ * a trace could not grow, its last rows were not told how their ops ended.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/arena.h"
 #include "trace/intern.h"
@@ -50,6 +52,27 @@ static void settle(const struct ct_job *job, struct ct_process *p)
     ct_intern_release(&begun);
 }
 
+/* The program went on, unseen, after the last rows of its trace. */
+static bool was_cut(const struct ct_process *p)
+{
+    int i;
+
+    for (i = 0; i < p->nlosses; i++)
+        if (p->losses[i].cause && (!strcmp(p->losses[i].cause, "size_limit") ||
+                                   !strcmp(p->losses[i].cause, "write_error")))
+            return true;
+    return false;
+}
+
+static void finish_all(struct ct_process *p)
+{
+    int o;
+
+    for (o = 0; o < p->nops; o++)
+        if (p->ops[o].flags & CT_FLAG_RUNNING)
+            finish(p, &p->ops[o]);
+}
+
 void ct_trace_settle(struct ct_trace *trace, struct ct_job *job)
 {
     int i, o;
@@ -57,9 +80,10 @@ void ct_trace_settle(struct ct_trace *trace, struct ct_job *job)
     for (i = 0; i < job->nprocesses; i++) {
         struct ct_process *p = &trace->processes[job->processes[i]];
 
-        if (p->end_ns != CT_NO_TIME)
-            continue;
-        settle(job, p);
+        if (p->end_ns == CT_NO_TIME)
+            settle(job, p);
+        else if (was_cut(p))
+            finish_all(p);
     }
     for (i = 0; i < job->nprocesses; i++) {
         const struct ct_process *p = &trace->processes[job->processes[i]];

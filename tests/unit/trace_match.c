@@ -395,6 +395,36 @@ static void test_in_flight(void **state)
     files_remove(folder);
 }
 
+/* A closed process whose trace was full: it is not known to hang. */
+static void test_cut(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_op(db, 1, 1, 0, 1000, 500);
+        files_sql(db,
+                  "INSERT INTO op VALUES (2, 1, 1, NULL, 3000, 9, NULL,"
+                  " NULL, %d)",
+                  CT_FLAG_RUNNING);
+        if (r)
+            files_sql(db, "INSERT INTO loss VALUES ('size_limit', 'op', 1, 9,"
+                          " 1, 2)");
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_true(trace->processes[0].ops[1].flags & CT_FLAG_RUNNING);
+    assert_false(trace->processes[1].ops[1].flags & CT_FLAG_RUNNING);
+    assert_int_equal(trace->jobs[0].in_flight, 1);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 /* Ordinals so far apart that an index by ordinal would not fit. */
 static void test_sparse_ordinals(void **state)
 {
@@ -480,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_rooted_in_time),
         cmocka_unit_test(test_untimed),
         cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(test_cut),
         cmocka_unit_test(test_sparse_ordinals),
         cmocka_unit_test(test_refused),
     };
