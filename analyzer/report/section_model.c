@@ -150,11 +150,23 @@ static double threshold(const struct ct_model *model, int most)
     return high;
 }
 
+/* Its two ends have no common clock, and its time counts for no fit. */
+static bool is_estimate(const struct ct_prediction *p)
+{
+    const enum ct_op_class cls = ct_op_infos[p->base].cls;
+    const bool between_nodes =
+        view_link_is_network[p->link] || p->link == CT_LINK_MNNVL;
+
+    return between_nodes && (cls == CT_SEND || cls == CT_RECV) &&
+           isnan(p->fit_us) && !isnan(p->observed_us);
+}
+
 void section_predictions(struct out *out, const struct view *view, int most)
 {
     const struct ct_model *model = view->model;
     bool all = most == SECTION_ALL || model->npredictions <= most;
     double least = all ? -1 : threshold(model, most);
+    bool guesses = false;
     int shown = 0;
 
     out_title(out, "OBSERVED BESIDE PREDICTED",
@@ -167,6 +179,7 @@ void section_predictions(struct out *out, const struct view *view, int most)
             continue;
         fill_prediction(&line, view->reference, &model->predictions[i]);
         out_row(out, &line);
+        guesses = guesses || is_estimate(&model->predictions[i]);
         shown++;
     }
     out_table_end(out);
@@ -174,6 +187,11 @@ void section_predictions(struct out *out, const struct view *view, int most)
         out_say(out, 2,
                 "ranks are missing: what their groups show is an upper "
                 "bound, and their link a guess");
+    if (guesses)
+        out_say(out, 2,
+                "send/recv between nodes: estimates from receives alone, for "
+                "clocks of different hosts are not aligned; waits may be "
+                "among them");
     if (shown < model->npredictions)
         out_say(out, 2,
                 "%d of %d lines, those with most time; all: commtrace "

@@ -69,10 +69,11 @@ static void put_outside(struct out *out, const struct families *families)
 void section_roles(struct out *out, const struct view *view,
                    const struct families *families)
 {
-    char remark[100];
+    char remark[120];
 
     snprintf(remark, sizeof remark,
-             "ms per %s and rank; wait: for a later rank; %%: of the %s",
+             "ms per %s and rank; wait: for a later rank; %%: of the %s; "
+             "bytes: without receives",
              view->per, view->per);
     out_title(out, "ROLES", remark);
     out_text(out, "per", view->per);
