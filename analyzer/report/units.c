@@ -31,6 +31,9 @@ const char *units_real(char buffer[UNITS_SIZE], double value, int digits)
     }
     if (value != 0) {
         decimals = digits - 1 - (int)floor(log10(fabs(value)));
+        /* 0.9996 is 1.00, not 1.000. */
+        if (round(fabs(value) * pow(10, decimals)) >= pow(10, digits))
+            decimals--;
         decimals = decimals < 0 ? 0 : decimals > 4 ? 4 : decimals;
     }
     snprintf(buffer, UNITS_SIZE, "%.*f", decimals, value);

@@ -235,6 +235,8 @@ static void numbers_are_readable(void **state)
     assert_string_equal(units_real(buffer, 0, 3), "0");
     assert_string_equal(units_real(buffer, 12345, 3), "12345");
     assert_string_equal(units_real(buffer, 12.345, 3), "12.3");
+    assert_string_equal(units_real(buffer, 0.9996, 3), "1.00");
+    assert_string_equal(units_real(buffer, 99.96, 3), "100");
     assert_string_equal(units_real(buffer, -0.0012345, 3), "-0.0012");
     assert_string_equal(units_real(buffer, NAN, 3), "n/a");
     assert_string_equal(units_real(buffer, INFINITY, 3), "n/a");
