@@ -56,7 +56,7 @@ FABRIC_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 
 FABRIC_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
-    int device;
+    int device = 0;
     int can = 0;
     cudaError_t error = cudaGetDevice(&device);
 

@@ -9,6 +9,7 @@ static cudaError_t function_of(const void *fn, CUfunction *function)
 {
     CUresult rc = runtime_ready();
 
+    *function = NULL;
     if (!rc)
         rc = symbol_function(fn, function);
     return rc == CUDA_ERROR_NOT_FOUND

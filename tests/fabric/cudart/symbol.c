@@ -150,8 +150,10 @@ FABRIC_API void __cudaRegisterVar(void **handle, char *host, char *device,
 
 void **__cudaRegisterFatBinary(void *fatCubin)
 {
+    struct binary *binary = calloc(1, sizeof(*binary));
+
     (void)fatCubin;
-    return calloc(1, sizeof(struct binary));
+    return (void **)binary;
 }
 
 void __cudaRegisterFatBinaryEnd(void **handle)

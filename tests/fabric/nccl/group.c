@@ -211,8 +211,9 @@ static int find_members(struct group *g, struct members *m)
     int blocking = 1;
 
     m->n = 0;
-    m->comms = calloc((size_t)(g->n_inits + g->n_splits + g->n_ops + 1),
-                      sizeof(ncclComm_t));
+    m->comms =
+        calloc((size_t)g->n_inits + (size_t)g->n_splits + (size_t)g->n_ops + 1,
+               sizeof(ncclComm_t));
     if (!m->comms)
         return -1;
     for (int i = 0; i < g->n_inits; i++)

@@ -49,12 +49,12 @@ static int start_thread(struct job *job)
 
 ncclResult_t job_start(ncclComm_t *comms, int n, job_fn *run, void *arg)
 {
-    struct job *job = malloc(sizeof(*job) + (size_t)n * sizeof(*comms));
+    struct job *job = malloc(sizeof(*job) + (size_t)n * sizeof(ncclComm_t));
 
     if (!job)
         return ncclSystemError;
     *job = (struct job){.run = run, .arg = arg, .n = n};
-    memcpy(job->comms, comms, (size_t)n * sizeof(*comms));
+    memcpy(job->comms, comms, (size_t)n * sizeof(ncclComm_t));
     for (int i = 0; i < n; i++)
         comm_job_begin(comms[i]);
     if (start_thread(job)) {
