@@ -27,9 +27,9 @@
 #include "trace/steps.h"
 
 #define MIN_OCCURRENCES 3
-/* Of distances, equal within TOLERANCE: an evaluation now and then lengthens
- * some. */
-#define REGULAR_SHARE 0.6
+/* Of distances, equal within TOLERANCE: an evaluation after every second step
+ * lengthens half of them. */
+#define REGULAR_SHARE 0.5
 
 #define TOLERANCE 0.02    /* of the distance, at least one call */
 #define COMMON_SHARE 0.6  /* of all calls: a token too common */

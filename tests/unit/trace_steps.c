@@ -112,6 +112,28 @@ static void test_shapes(void **state)
     assert_true(good * 10 >= n * 9);
 }
 
+/* However often they come, they belong to no step. */
+static void test_evaluations(void **state)
+{
+    static const char *const jobs[] = {
+        "--tp 2 --pp 8 --layers 16 --micro-batches 1 --steps 8",
+        "--pp 3 --dp 2 --layers 3 --micro-batches 4 --steps 8 --buckets 9",
+        "--pp 2 --dp 3 --layers 8 --micro-batches 2 --steps 12 --buckets 2",
+        "--tp 3 --dp 4 --layers 1 --micro-batches 8 --steps 12",
+    };
+    char options[256];
+    unsigned i;
+    int every;
+
+    (void)state;
+    for (i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
+        for (every = 2; every < 6; every++) {
+            snprintf(options, sizeof(options), "%s --eval-every %d", jobs[i],
+                     every);
+            assert_true(exact(options));
+        }
+}
+
 static void test_step_times(void **state)
 {
     const char *folder = files_folder();
@@ -247,9 +269,9 @@ static void test_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),   cmocka_unit_test(test_step_times),
-        cmocka_unit_test(test_per_step), cmocka_unit_test(test_sweeps),
-        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_evaluations),
+        cmocka_unit_test(test_step_times), cmocka_unit_test(test_per_step),
+        cmocka_unit_test(test_sweeps),     cmocka_unit_test(test_patterns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
