@@ -76,7 +76,7 @@ void jobdb_text(struct jobdb *db, const char *value)
 static const char *refusal(const char *path)
 {
     unsigned char header[72];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe? */
     unsigned id;
     ssize_t n;
 

@@ -38,6 +38,21 @@ static off_t size_of(const char *path, const char *suffix)
     return stat(name, &st) ? -1 : st.st_size;
 }
 
+/* Of a pipe or a device nobody knows when it ends, or begins. */
+static int open_regular(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+        return fd;
+    errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    close(fd);
+    return -1;
+}
+
 static bool writer_lives(const char *path)
 {
     struct flock lock = {.l_type = F_WRLCK,
@@ -49,7 +64,7 @@ static bool writer_lives(const char *path)
     int fd;
 
     snprintf(name, sizeof(name), "%s-shm", path);
-    fd = open(name, O_RDONLY | O_CLOEXEC);
+    fd = open_regular(name);
     if (fd < 0)
         return false;
     if (!fcntl(fd, F_GETLK, &lock))
@@ -127,7 +142,7 @@ static int copy_file(const char *path, const char *folder, const char *suffix)
     int from, to, rc = -1;
 
     snprintf(name, sizeof(name), "%s%s", path, suffix);
-    from = open(name, O_RDONLY | O_CLOEXEC);
+    from = open_regular(name);
     if (from < 0)
         return errno == ENOENT ? 0 : -1;
     snprintf(name, sizeof(name), "%s/db%s", folder, suffix);
@@ -193,11 +208,11 @@ static const char *bad_header(const char *path)
 {
     unsigned char h[100];
     uint64_t pages, page_size;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_regular(path);
     ssize_t n;
 
     if (fd < 0)
-        return strerror(errno);
+        return errno == EINVAL ? "not a regular file" : strerror(errno);
     n = read(fd, h, sizeof(h));
     close(fd);
     if (n < 0)

@@ -40,6 +40,8 @@ refused "no operation is called 'foo'" ops --kind foo good
 refused "no role is called 'XP'" ops --role XP good
 refused "no communicator" ops --comm ffffffffffffff good
 refused "--db FILE is missing" merge good
+mkfifo pipe
+refused "pipe: exists and is not a job.db" merge --db pipe good
 
 mkdir empty
 : >zero.db
@@ -49,12 +51,15 @@ cp "$one" newer.db
 sqlite3 newer.db "PRAGMA user_version = 99"
 cp "$one" no_ops.db
 sqlite3 no_ops.db "DELETE FROM op"
+mkfifo pipe.db
 sqlite3 foreign.db "CREATE TABLE t(x)"
 
 for command in report ops groups model; do
     refused "not_there: No such file" $command not_there
     refused "empty: " $command empty
     refused "zero.db: " $command zero.db
+    refused "pipe.db: not a regular file" $command pipe.db
+    refused "/dev/zero: not a regular file" $command /dev/zero
     refused "text.db: " $command text.db
     refused "truncated.db: " $command truncated.db
     refused "newer.db: " $command newer.db
