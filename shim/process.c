@@ -5,6 +5,7 @@
 #include "rows.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -65,14 +66,16 @@ static bool parse(const char *text, int64_t *value)
     char *end;
     if (!text || !*text)
         return false;
+    errno = 0;
     long long number = strtoll(text, &end, 10);
-    if (*end)
+    if (errno || *end || number < 0)
         return false;
     *value = number;
     return true;
 }
 
-/* The first of a list of variables that is a number; its name, or NULL. */
+/* The first of a list of variables that is a rank or a count; its name, or
+ * NULL. */
 static const char *first_number(const char *const *names, int64_t *value)
 {
     *value = CT_NULL;

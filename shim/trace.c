@@ -185,8 +185,10 @@ int trace_open(struct trace *trace, struct ring *ring,
                bool network)
 {
     *trace = (struct trace){.config = config, .process = process, .ring = ring};
-    if (gather_init(&trace->gather, ring) != 0)
+    if (gather_init(&trace->gather, ring) != 0) {
+        log_line(LOG_TRACE, "not recording: no memory for the writer");
         return -1;
+    }
     trace->gather.new_device = new_device;
     if (store_open(&trace->store, process->db_path, network) == 0) {
         add_first_rows(trace);

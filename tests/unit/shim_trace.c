@@ -82,7 +82,8 @@ static void test_facts(void **state)
 {
     struct scenario s;
     (void)state;
-    setenv("RANK", "", 1);
+    setenv("RANK", "99999999999999999999", 1);
+    setenv("LOCAL_RANK", "-1", 1);
     setenv("OMPI_COMM_WORLD_RANK", "6", 1);
     setenv("WORLD_SIZE", "8", 1);
     setenv("TORCHELASTIC_RUN_ID", "abc", 1);
@@ -114,6 +115,8 @@ static void test_facts(void **state)
                   " sqlite_schema WHERE name = 'op'",
                   "1");
     scenario_end(&s);
+    unsetenv("RANK");
+    unsetenv("LOCAL_RANK");
     unsetenv("OMPI_COMM_WORLD_RANK");
     unsetenv("WORLD_SIZE");
     unsetenv("SLURM_JOB_ID");
