@@ -213,16 +213,18 @@ static int64_t end_of(const struct ct_op_row *op)
     return op->enter_ns + (op->host_ns == CT_NO_TIME ? 0 : op->host_ns);
 }
 
+/* The last to end is not always the last of the calls: the GPU of a killed
+ * process is known to have been busy longer than its host. */
 static void set_span(struct ct_trace *trace, struct ct_job *job)
 {
-    int i;
+    int i, o;
 
     for (i = 0; i < job->nprocesses; i++) {
         const struct ct_process *p = &trace->processes[job->processes[i]];
 
-        if (p->nops &&
-            end_of(&p->ops[p->nops - 1]) - p->ops[0].enter_ns > job->span_ns)
-            job->span_ns = end_of(&p->ops[p->nops - 1]) - p->ops[0].enter_ns;
+        for (o = 0; o < p->nops; o++)
+            if (end_of(&p->ops[o]) - p->ops[0].enter_ns > job->span_ns)
+                job->span_ns = end_of(&p->ops[o]) - p->ops[0].enter_ns;
     }
 }
 
