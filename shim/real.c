@@ -100,6 +100,19 @@ static int add_text_of(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
+/* It stays for good: after dlclose() and another dlopen() it could come back
+ * elsewhere, and what we know of it would lead nowhere. */
+static void keep(const void *found)
+{
+    Dl_info info;
+    void *handle = NULL;
+    if (!real_is_nccl(found) && dladdr(found, &info))
+        handle =
+            dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (handle)
+        dlclose(handle);
+}
+
 real_function real_resolve(enum real_id id)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -107,6 +120,7 @@ real_function real_resolve(enum real_id id)
     void *found = find(names[id]);
     real_function function = NULL;
     if (found) {
+        keep(found);
         pthread_mutex_lock(&lock);
         dl_iterate_phdr(add_text_of, found);
         pthread_mutex_unlock(&lock);

@@ -57,6 +57,8 @@ set(hostile ${CMAKE_CURRENT_LIST_DIR}/hostile)
 add_executable(hostile_process ${hostile}/process.c)
 target_link_libraries(hostile_process PRIVATE
   commtrace_flags shim_fake_nccl Threads::Threads ${CMAKE_DL_LIBS})
+add_executable(hostile_reload ${hostile}/reload.c)
+target_link_libraries(hostile_reload PRIVATE commtrace_flags ${CMAKE_DL_LIBS})
 add_library(hostile_module MODULE ${hostile}/module.c)
 target_link_libraries(hostile_module PRIVATE commtrace_flags shim_fake_nccl)
 
@@ -69,7 +71,7 @@ if(NOT COMMTRACE_SANITIZE)
   add_hostile(inert ${hostile}/inert.sh $<TARGET_FILE:commtrace_so>)
   add_hostile(process ${PYTHON3} -B ${hostile}/process.py
     $<TARGET_FILE:hostile_process> $<TARGET_FILE:commtrace_so>
-    $<TARGET_FILE:hostile_module>)
+    $<TARGET_FILE:hostile_module> $<TARGET_FILE:hostile_reload>)
   add_hostile(kill ${PYTHON3} -B ${hostile}/kill.py)
   add_hostile(unwritable ${PYTHON3} -B ${hostile}/unwritable.py)
 endif()

@@ -1,6 +1,6 @@
-"""process.py PROGRAM LIBRARY MODULE: processes that fork, exec, abort, race,
-end in the middle. With and without the recorder they behave alike, and their
-trace holds what they did."""
+"""process.py PROGRAM LIBRARY MODULE RELOAD: processes that fork, exec, abort,
+race, end in the middle. With and without the recorder they behave alike, and
+their trace holds what they did."""
 import os
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import tempfile
 
 import traces
 
-PROGRAM, LIBRARY, MODULE = sys.argv[1:]
+PROGRAM, LIBRARY, MODULE, RELOAD = sys.argv[1:]
 
 # way: (files, ops in all of them, closed files)
 WAYS = {
@@ -32,13 +32,15 @@ WAYS = {
     "keys": (1, 1, 1),
     "cancel": (1, 10, 1),
     "config": (1, 1, 1),
+    "reload": (1, 30, 1),
 }
 # Communicators and launches, where a wrong number was once found.
 ROWS = {"open_bracket": (1, 1)}
 
 
 def run(way, env):
-    done = subprocess.run([PROGRAM, way, MODULE], env=env, capture_output=True,
+    program = RELOAD if way == "reload" else PROGRAM
+    done = subprocess.run([program, way, MODULE], env=env, capture_output=True,
                           timeout=60)
     return done.returncode, done.stdout, done.stderr
 
