@@ -15,6 +15,10 @@ cmake --preset default -DCOMMTRACE_TESTS=ON \
     -DCOMMTRACE_WERROR=ON >/dev/null
 cmake --build --preset default
 
+say "demo"
+./samples/demo.sh build/demo >build/demo.log || { cat build/demo.log; exit 1; }
+grep 'TP_CROSSES_NODES: ' build/demo.log
+
 say "tests"
 ctest --preset default -j "$jobs"
 [ $quick = no ] || exit 0
