@@ -6,7 +6,7 @@ set -eu
 
 demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3"
 torch="$demo python3 python3-venv"
-tests="$demo clang libcmocka-dev valgrind strace python3 util-linux procps git"
+tests="$torch clang libcmocka-dev valgrind strace util-linux procps git"
 case "${1:-tests}" in
 demo) wanted=$demo ;;
 torch) wanted=$torch ;;
