@@ -16,7 +16,7 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "clients"),
 WORK = os.environ["WORK"]
 SHIM = os.path.join(BUILD, "libcommtrace.so")
 COMMTRACE = os.path.join(BUILD, "commtrace")
-OP_COST = os.environ["OP_COST"]
+OP_COST, WITNESS = os.environ["OP_COST"], os.environ["WITNESS_LIBRARY"]
 ON_FABRIC = os.environ.get("COMMTRACE_GPU_TEST_ON_FABRIC") == "1"
 NO_GPU = "no GPU here but the fabric"
 
@@ -57,6 +57,8 @@ def environment(trace=None, **more):
     e.update(more)
     if trace:
         e.update(LD_PRELOAD=SHIM, COMMTRACE_DIR=trace)
+    if "WITNESS" in more:
+        e.update(LD_PRELOAD=WITNESS + " " + e["LD_PRELOAD"])
     return e
 
 
@@ -75,17 +77,28 @@ class Job:
         """What it printed. The check has a time limit, so this has none."""
         status = self.process.wait()
         self.stdout, self.stderr = (open(p).read() for p in self.paths)
-        wrong = re.search(r".*(CUDA error|NCCL error|Traceback).*", self.stderr)
+        wrong = re.search(r".*(CUDA|NCCL) error.*", self.stderr)
         if status or wrong:
             raise Fail("%s: exit %d: %s" % (
-                " ".join(self.argv[-3:]), status,
-                wrong.group(0) if wrong else last_line(self.stderr)))
+                " ".join(self.argv[-2:]), status,
+                wrong.group(0) if wrong else first_reason(self.stderr)))
         return self
 
 
 def last_line(text):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "nothing said"
+
+
+def first_reason(text):
+    """The end of the first traceback, or the first words of all."""
+    end = re.search(r"^Traceback.*\n(?:\s.*\n)*(\S.*)", strip_ranks(text), re.M)
+    return end.group(1) if end else " ".join(text.split())[:300]
+
+
+def strip_ranks(text):
+    """PyTorch may put [rank0]: before what a rank prints."""
+    return re.sub(r"^\[rank\d+\]: ?", "", text, flags=re.M)
 
 
 def torchrun(where, ranks, script, *argv, trace=None, **more):

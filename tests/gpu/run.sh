@@ -44,14 +44,19 @@ build_all() { # FOLDER
     quietly cmake --build "$1" -j "$(nproc)" --target $targets
 }
 
-op_cost() { # FILE
-    quietly "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -I "$root/include" -o "$1" \
-        "$root/tests/gpu/op_cost.c" -ldl
+programs() { # FOLDER
+    mkdir -p "$1"
+    folder=$1
+    set -- -std=c11 -D_GNU_SOURCE -O2 -I "$root/include"
+    quietly "${CC:-cc}" "$@" -o "$folder/op_cost" "$root/tests/gpu/op_cost.c" \
+        -ldl
+    quietly "${CC:-cc}" "$@" -fPIC -shared -o "$folder/libwitness.so" \
+        "$root/tests/clients/witness.c" -ldl
 }
 
 case "${1:-}" in
 -h | --help)
-    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d'
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
     exit
     ;;
 --bundle)
@@ -60,7 +65,7 @@ case "${1:-}" in
     mkdir -p "$2"
     cp "${BUILD:-$root/build}/libcommtrace.so" \
         "${BUILD:-$root/build}/commtrace" "$2"
-    op_cost "$2/op_cost"
+    programs "$2"
     strip -S "$2/libcommtrace.so" "$2/commtrace"
     exit
     ;;
@@ -79,11 +84,10 @@ for file in libcommtrace.so commtrace; do
     }
 done
 work=$(mktemp -d)
-OP_COST=$BUILD/op_cost
+bin=$BUILD
 if command -v "${CC:-cc}" >/dev/null; then
-    OP_COST=$work/bin/op_cost
-    mkdir "$work/bin"
-    op_cost "$OP_COST"
+    bin=$work/bin
+    programs "$bin"
 fi
 
 python=${PYTHON:-python3}
@@ -95,8 +99,8 @@ if [ "$fabric" = 1 ]; then
     export FABRIC FABRIC_CPUOPS=1
 fi
 
-WORK=$work
-export BUILD WORK OP_COST
+WORK=$work OP_COST=$bin/op_cost WITNESS_LIBRARY=$bin/libwitness.so
+export BUILD WORK OP_COST WITNESS_LIBRARY
 status=0
 "$python" -B "$root/tests/gpu/suite.py" "$result" || status=$?
 [ -z "${KEEP:-}" ] || echo "traces: $work"

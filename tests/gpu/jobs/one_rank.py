@@ -47,8 +47,7 @@ def fsdp(device):
         part = torch.full_like(whole, i + 1)
         dist.all_gather_into_tensor(whole, part)
         dist.reduce_scatter_tensor(part, whole, dist.ReduceOp.AVG)
-        dist.reduce_scatter_tensor(part, whole,
-                                   dist._make_nccl_premul_sum(0.5))
+        dist.all_reduce(part, dist._make_nccl_premul_sum(0.5))
         check(part, (i + 1) / 2)
     common.mark()
 
