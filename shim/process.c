@@ -68,7 +68,7 @@ static bool parse(const char *text, int64_t *value)
         return false;
     errno = 0;
     long long number = strtoll(text, &end, 10);
-    if (errno || *end || number < 0)
+    if (errno || *end || number < 0 || number > INT32_MAX)
         return false;
     *value = number;
     return true;

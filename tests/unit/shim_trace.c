@@ -82,8 +82,9 @@ static void test_facts(void **state)
 {
     struct scenario s;
     (void)state;
-    setenv("RANK", "99999999999999999999", 1);
+    setenv("RANK", "3000000000", 1);
     setenv("LOCAL_RANK", "-1", 1);
+    setenv("TORCHELASTIC_RESTART_COUNT", "99999999999999999999", 1);
     setenv("OMPI_COMM_WORLD_RANK", "6", 1);
     setenv("WORLD_SIZE", "8", 1);
     setenv("TORCHELASTIC_RUN_ID", "abc", 1);
@@ -91,11 +92,12 @@ static void test_facts(void **state)
     setenv("SLURM_STEP_ID", "3", 1);
     setenv("NCCL_HOSTID", "rack1", 1);
     scenario_run(&s, some_ops);
-    assert_answer(&s,
-                  "SELECT rank, rank_source, world_size, local_rank, run_id,"
-                  " job_id, host_id, end_ns > 0, length(uuid), t0_ns > 0"
-                  " FROM process",
-                  "6|OMPI_COMM_WORLD_RANK|8|-|abc|77.3|rack1|1|36|1");
+    assert_answer(
+        &s,
+        "SELECT rank, rank_source, world_size, local_rank, restart,"
+        " run_id, job_id, host_id, end_ns > 0, length(uuid), t0_ns > 0"
+        " FROM process",
+        "6|OMPI_COMM_WORLD_RANK|8|-|-|abc|77.3|rack1|1|36|1");
     assert_answer(&s,
                   "SELECT value FROM meta WHERE key IN ('closed', 'schema')"
                   " ORDER BY key",
@@ -117,6 +119,7 @@ static void test_facts(void **state)
     scenario_end(&s);
     unsetenv("RANK");
     unsetenv("LOCAL_RANK");
+    unsetenv("TORCHELASTIC_RESTART_COUNT");
     unsetenv("OMPI_COMM_WORLD_RANK");
     unsetenv("WORLD_SIZE");
     unsetenv("SLURM_JOB_ID");
