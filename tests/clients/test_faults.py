@@ -97,14 +97,18 @@ def skip(tmp):
                       ).fetchone()
     if came != (2,):
         jobs.fail("%s ranks came to the last call" % came)
-    for rank, calls in recorded.items():
-        flags = calls[-1][2]
-        if bool(flags & UNFINISHED) != (rank[0] in waited):
-            jobs.fail("rank %d: %s" % (rank[0], calls[-1]))
-    aborts = db.execute("SELECT count(*) FROM comm_event WHERE what = 'abort'"
-                        ).fetchone()
-    if aborts != (2,):
-        jobs.fail("%s aborts" % aborts)
+    # An abort ends the kernel, so that the call looks finished; but it ended
+    # after the abort had begun.
+    ended_by_abort = db.execute(
+        "SELECT p.rank, o.ordinal, c.count FROM op o"
+        "  JOIN op_class c ON c.process = o.process AND c.id = o.class"
+        "  JOIN comm_event e ON e.process = o.process AND e.comm = c.comm"
+        "  JOIN process p ON p.process = o.process"
+        " WHERE e.what = 'abort' AND o.enter_ns < e.at_ns AND"
+        "       (o.flags & ? OR o.enter_ns + o.gpu_off_ns + o.gpu_ns > e.at_ns)"
+        " ORDER BY p.rank", (UNFINISHED,)).fetchall()
+    if ended_by_abort != [(0, 10, 1010), (2, 10, 1010)]:
+        jobs.fail("ended by the abort: %s" % ended_by_abort)
     print("skip: ranks 0 and 2 wait in an all-reduce to which rank 1 never "
           "came; the watchdogs aborted")
 
