@@ -15,7 +15,7 @@ build=${BUILD:-build}
 venv=${VENV:-$build/torch-venv}
 start=$(date +%s)
 
-job=parallel3d nodes= per_node= options=
+job=parallel3d nodes='' per_node='' options=''
 case "${1:-}" in
 -h | --help)
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0"

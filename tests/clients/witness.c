@@ -85,25 +85,25 @@ static void *real(const char *name)
 }
 
 /* Declares next_, the function that the call goes on to. */
-#define NEXT(fn_, params_)                 \
-    static ncclResult_t(*next_) params_;   \
-    if (!next_)                            \
-        *(void **)&next_ = real(#fn_)
+#define NEXT(fn_, params_)               \
+    static ncclResult_t(*next_) params_; \
+    if (!next_)                          \
+    *(void **)&next_ = real(#fn_)
 
-#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_,     \
-           type_, redop_, peer_, send_, recv_, params_, args_)               \
-    ncclResult_t fn_ params_;                                                \
-    ncclResult_t fn_ params_                                                 \
-    {                                                                        \
-        ncclResult_t result_;                                                \
-        NEXT(fn_, params_);                                                  \
-        tell("op %s %lld %d %d %d %p %d %p\n", #fn_, (long long)(count_),    \
-             type_, redop_, peer_, (void *)comm, depth ? group : 0,          \
-             (void *)stream);                                                \
-        inside++;                                                            \
-        result_ = next_ args_;                                               \
-        inside--;                                                            \
-        return result_;                                                      \
+#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_,  \
+           type_, redop_, peer_, send_, recv_, params_, args_)            \
+    ncclResult_t fn_ params_;                                             \
+    ncclResult_t fn_ params_                                              \
+    {                                                                     \
+        ncclResult_t result_;                                             \
+        NEXT(fn_, params_);                                               \
+        tell("op %s %lld %d %d %d %p %d %p\n", #fn_, (long long)(count_), \
+             type_, redop_, peer_, (void *)comm, depth ? group : 0,       \
+             (void *)stream);                                             \
+        inside++;                                                         \
+        result_ = next_ args_;                                            \
+        inside--;                                                         \
+        return result_;                                                   \
     }
 #include "commtrace/nccl_ops.def"
 
@@ -231,17 +231,17 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
     return result;
 }
 
-#define END(fn_)                                      \
-    ncclResult_t fn_(ncclComm_t comm);                \
-    ncclResult_t fn_(ncclComm_t comm)                 \
-    {                                                 \
-        ncclResult_t result;                          \
-        NEXT(fn_, (ncclComm_t));                      \
-        tell("end %s %p\n", #fn_, (void *)comm);      \
-        inside++;                                     \
-        result = next_(comm);                         \
-        inside--;                                     \
-        return result;                                \
+#define END(fn_)                                 \
+    ncclResult_t fn_(ncclComm_t comm);           \
+    ncclResult_t fn_(ncclComm_t comm)            \
+    {                                            \
+        ncclResult_t result;                     \
+        NEXT(fn_, (ncclComm_t));                 \
+        tell("end %s %p\n", #fn_, (void *)comm); \
+        inside++;                                \
+        result = next_(comm);                    \
+        inside--;                                \
+        return result;                           \
     }
 END(ncclCommFinalize)
 END(ncclCommDestroy)
