@@ -23,8 +23,10 @@ if(NOT COMMTRACE_SANITIZE)
     set(arguments)
     if(test STREQUAL witness)
       set(arguments ddp parallel3d)
+    elseif(test STREQUAL sample)
+      set(arguments tp-dp-pp pp-dp-tp)
     endif()
-    commtrace_client(${test} 300 ${PYTHON3} -B
+    commtrace_client(${test} 600 ${PYTHON3} -B
       ${CMAKE_CURRENT_SOURCE_DIR}/clients/test_${test}.py ${arguments})
     set_tests_properties(clients.${test} PROPERTIES
       FIXTURES_REQUIRED clients_venv)
