@@ -1,7 +1,7 @@
 -- Which rank comes last to collectives, and how long do the others wait for it?
 .headers on
 .mode column
-SELECT rank, count(*) AS times_last,
+SELECT job, rank, count(*) AS times_last,
        round(sum(waited) / 1e6, 3) AS others_waited_ms
   FROM (SELECT p.job, p.rank,
                row_number() OVER (PARTITION BY m.instance

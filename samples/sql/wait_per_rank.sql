@@ -2,7 +2,7 @@
 -- one the others wait for.
 .headers on
 .mode column
-SELECT p.rank, p.node_name, count(*) AS ops,
+SELECT p.job, p.rank, p.node_name, count(*) AS ops,
        round(sum(m.transfer_ns) / 1e6, 3) AS transfer_ms,
        round(sum(m.wait_ns) / 1e6, 3) AS wait_ms,
        round(max(m.wait_ns) / 1e6, 3) AS longest_ms
