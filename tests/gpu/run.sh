@@ -13,7 +13,7 @@
 #
 # A machine that cannot build gets a build of another one, made there by
 #
-#   tests/gpu/run.sh --bundle build-gpu      (5 MB)
+#   tests/gpu/run.sh --bundle build-gpu      (3 MB)
 #
 # and carried along with the sources:
 #
