@@ -27,10 +27,10 @@ static bool push_hop(struct ct_hops *graph, const struct ct_hop *hop)
 
 /* The process at the other end of a send/recv; CT_NONE: collective, itself, an
  * exchange, or no trace of it. */
-static int peer_of(const struct ct_hops *graph,
-                   const struct ct_process *process,
+static int peer_of(const struct ct_hops *graph, int id,
                    const struct ct_op_class_row *cls, const bool *exchanges)
 {
+    const struct ct_process *process = &graph->trace->processes[id];
     const enum ct_op_class c = ct_op_infos[cls->base].cls;
     const int comm = process->comms[cls->comm].comm;
 
@@ -40,7 +40,10 @@ static int peer_of(const struct ct_hops *graph,
     if (cls->peer < 0 || cls->peer >= graph->job->comms[comm].nranks ||
         cls->peer == process->comms[cls->comm].rank)
         return CT_NONE;
-    return graph->job->comms[comm].members[cls->peer].process;
+    /* One process may hold several ranks: what they send each other is no hop.
+     */
+    const int peer = graph->job->comms[comm].members[cls->peer].process;
+    return peer == id ? CT_NONE : peer;
 }
 
 /* Whether an op of the other direction, same peer and size shares the launch of
@@ -76,7 +79,7 @@ static bool collect_window(struct ct_hops *graph, int id,
     for (int i = window->first; i <= window->last; i++) {
         const struct ct_op_class_row *cls =
             &process->classes[process->ops[i].cls];
-        const int peer = peer_of(graph, process, cls, exchanges);
+        const int peer = peer_of(graph, id, cls, exchanges);
         const bool send = ct_op_infos[cls->base].cls == CT_SEND;
         const struct ct_hop hop = {send ? id : peer, send ? peer : id,
                                    cls->bytes, send ? weight : 0,

@@ -86,6 +86,15 @@ cp text.db mixed/
 grep -q "skipped mixed/text.db: " err || fail "mixed: $(cat err)"
 grep -q "mixed/text.db" out || fail "mixed: the report does not say it"
 
+# A process may hold both ends of a send: then no message leaves it.
+"$tracegen" --pp 2 --steps 4 --out both >/dev/null
+rm "$(find both -name "*.db" | sort | tail -n 1)"
+sqlite3 "$(find both -name "*.db")" "CREATE TEMP TABLE other AS
+    SELECT * FROM comm; UPDATE other SET id = id + 100, rank = 1 - rank;
+    INSERT INTO comm SELECT * FROM other"
+"$commtrace" report both >out 2>err || fail "both: exit $?: $(cat err)"
+grep -q "2 traced of 2 in 1 process" out || fail "both: $(cat out)"
+
 # A full disk is no success.
 rc=0
 "$commtrace" report good >/dev/full 2>err || rc=$?
