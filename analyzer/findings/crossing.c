@@ -10,6 +10,8 @@
 #include "findings/crossing.h"
 
 #define NINETY_PERCENT 1.64 /* standard errors */
+#define PRIOR_HOLDS 3.0     /* observed over prior, at most */
+#define UNSURE .5           /* of a price from a prior that does not hold */
 
 static double calls_of(const struct ct_job *job, const struct ct_usage *usage)
 {
@@ -34,12 +36,25 @@ static double observed_us(const struct ct_case *c, int usage, double *error_p)
     return (double)median_ns / 1e3;
 }
 
+/* What the prior says of this usage as it is, over the network, is known to be
+ * off by some factor: inside a node it may be so, too. */
+static double doubt_prior(const struct ct_case *c, const struct ct_usage *usage,
+                          double us)
+{
+    const double prior =
+        ct_model_prior_us(usage->link, usage->base,
+                          c->job->comms[usage->comm].nranks, usage->bytes);
+    const double off = us / prior;
+
+    return off > PRIOR_HOLDS ? off : 1;
+}
+
 static void add_usage(const struct ct_case *c, int id, struct ct_price *price)
 {
     const struct ct_usage *usage = &c->job->usages[id];
     const double calls = calls_of(c->job, usage);
     enum ct_source source;
-    double error, observed_error = 0;
+    double error, observed_error = 0, off = 1;
     const double us = observed_us(c, id, &observed_error);
 
     if (!(calls > 0) || isnan(us))
@@ -48,7 +63,11 @@ static void add_usage(const struct ct_case *c, int id, struct ct_price *price)
         c->model, c->reference, usage->base, c->job->comms[usage->comm].nranks,
         usage->bytes, &source, &error);
 
+    if (source == CT_SOURCE_PRIOR)
+        off = doubt_prior(c, usage, us);
     price->timed = true;
+    price->prior_off = fmax(price->prior_off, off);
+    price->predicted_high_us += calls * fmin(us, inside * off);
     price->calls += calls;
     price->observed_us += calls * us;
     price->observed_var += pow(calls * observed_error, 2);
@@ -66,7 +85,7 @@ static void add_usage(const struct ct_case *c, int id, struct ct_price *price)
 
 static struct ct_price price_of(const struct ct_case *c, int role)
 {
-    struct ct_price price = {.source = CT_SOURCE_FIT};
+    struct ct_price price = {.source = CT_SOURCE_FIT, .prior_off = 1};
 
     for (int i = 0; i < c->job->nusages; i++)
         if (c->roles->of_usage[i] == role)
@@ -121,11 +140,15 @@ static void fill(const struct ct_case *c, const struct ct_price *price,
     row->predicted_ms = price->predicted_us / 1e3;
     row->stretch = stretch(c->roles);
     row->loss_ms = row->stretch * lost / 1e3;
-    row->loss_low_ms = row->stretch * (lost - error) / 1e3;
+    row->loss_low_ms =
+        row->stretch *
+        (lost - (price->predicted_high_us - price->predicted_us) - error) / 1e3;
     row->loss_high_ms = row->stretch * (lost + error) / 1e3;
     /* How sure that anything is lost at all: one-sided normal. */
     row->confidence *= .5 * erfc(-lost * NINETY_PERCENT /
                                  (error > 0 ? error : 1e-9) / sqrt(2));
+    if (price->prior_off > 1)
+        row->confidence *= UNSURE;
 }
 
 /* One finding for all crossing groups of nranks ranks: the first is role. */

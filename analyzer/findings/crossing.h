@@ -9,7 +9,10 @@
 struct ct_price { /* of one group, per step or second */
     double observed_us, predicted_us;
     double observed_var, predicted_error; /* us^2; us */
-    double calls, top_calls, top_bytes;   /* top: of the size with most time */
+    double predicted_high_us; /* if the prior is as far off inside a node as it
+                                 is between nodes */
+    double prior_off;         /* by which factor, there; 1: not, or unused */
+    double calls, top_calls, top_bytes; /* top: of the size with most time */
     double top_us;
     enum ct_op top_base;
     enum ct_source source;

@@ -129,7 +129,7 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
 {
     const struct ct_comm *comm = &c->job->comms[row->comm];
     char ranks[60], hosts[90], bytes[24], more[40] = "";
-    char more_of_step[80] = "";
+    char more_of_step[80] = "", doubt[160] = "";
 
     ct_ranks_text(c->trace, comm, ranks, sizeof ranks);
     name_hosts(c, comm, hosts, sizeof hosts);
@@ -141,6 +141,12 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
         snprintf(more_of_step, sizeof more_of_step,
                  " of the step, %.3g of it to fill and drain the pipeline",
                  row->loss_ms * (1 - 1 / row->stretch));
+    if (price->prior_off > 1)
+        snprintf(doubt, sizeof doubt,
+                 ". Those do not describe this machine, whose network takes "
+                 "%.2g times as long: measure a sweep inside a node and give "
+                 "it as --reference",
+                 price->prior_off);
     if (!price->timed) {
         snprintf(row->text, sizeof row->text,
                  "TP=%d: the group of ranks %s%s spans %d NVLink domains "
@@ -151,9 +157,10 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
     snprintf(row->text, sizeof row->text,
              "TP=%d: the group of ranks %s%s spans %d NVLink domains (%s); its "
              "%.4g calls, mostly %s of %s, take %.3g ms per %s, inside one "
-             "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]%s",
+             "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]%s%s",
              comm->nranks, ranks, more, comm->ndomains, hosts, price->calls,
              ct_op_infos[price->top_base].name, bytes, row->observed_ms,
              row->per, row->predicted_ms, source_words[row->source],
-             row->loss_ms, row->loss_low_ms, row->loss_high_ms, more_of_step);
+             row->loss_ms, row->loss_low_ms, row->loss_high_ms, more_of_step,
+             doubt);
 }

@@ -33,7 +33,7 @@ struct ct_finding_row {
     const char *per; /* "step" or "second" */
     enum ct_source source;
     double confidence; /* 0..1 */
-    char text[512];
+    char text[640];
     char advice[200];
 };
 
