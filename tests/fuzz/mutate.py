@@ -2,16 +2,21 @@
 that every command answers with exit 0, or with exit 2 and one line, and never
 dies. Prints the seed of each round, so that a failure can be repeated."""
 import glob
+import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
 import jobs  # noqa: E402
 
-COMMANDS = (["report"], ["report", "--json"], ["ops"], ["groups"], ["model"])
+# OUT: a job.db to write, CLEAN: the undamaged traces.
+COMMANDS = (["report"], ["report", "--json"], ["ops"], ["groups"], ["model"],
+            ["ops", "--json"], ["groups", "--json"], ["merge", "--db", "OUT"],
+            ["report", "--reference", "CLEAN"])
 INTERESTING = (b"\x00" * 8, b"\xff" * 8, b"\x7f" + b"\xff" * 7,
                b"\x80" + b"\x00" * 7, b"\xff" * 4, b"\x01")
 
@@ -39,49 +44,62 @@ def damage(rng, data):
 
 
 def sql_damage(rng, path):
-    """Wrong values in a well-formed database."""
-    import sqlite3
+    """Wrong values in a well-formed database, or one that was."""
     db = sqlite3.connect(path)
-    tables = [r[0] for r in db.execute(
-        "SELECT name FROM sqlite_schema WHERE type='table'")]
-    table = rng.choice(tables)
-    columns = [r[1] for r in db.execute("PRAGMA table_info(%s)" % table)]
-    value = rng.choice((-1, 0, 1, 2**31, 2**32, 2**63 - 1, -2**63, None,
-                        "x" * 300, b"\xff\xfe", 1e300))
     try:
-        db.execute("UPDATE %s SET %s = ? WHERE rowid IN (SELECT rowid FROM %s "
-                   "ORDER BY random() LIMIT %d)" %
-                   (table, rng.choice(columns), table, rng.choice((1, 5, 10000))),
-                   (value,))
+        tables = [r[0] for r in db.execute(
+            "SELECT name FROM sqlite_schema WHERE type='table'")]
+        table = rng.choice(tables)
+        columns = [r[1] for r in db.execute("PRAGMA table_info(%s)" % table)]
+        value = rng.choice((-1, 0, 1, 2**31, 2**32, 2**63 - 1, -2**63, None,
+                            "x" * 300, b"\xff\xfe", 1e300))
+        rows = [r[0] for r in db.execute("SELECT rowid FROM %s" % table)]
+        rows = rng.sample(rows, min(len(rows), rng.choice((1, 5, 10000))))
+        column = rng.choice(columns)
+        for row in rows:
+            db.execute("UPDATE OR IGNORE %s SET %s = ? WHERE rowid = ?" %
+                       (table, column), (value, row))
         db.commit()
-    except (sqlite3.Error, OverflowError):
+    except (sqlite3.Error, OverflowError, UnicodeError):
         pass
     db.close()
+
+
+def is_answer(command, done):
+    if done.returncode == 2:
+        return done.stderr.count(b"\n") == 1
+    if "--json" in command and done.returncode == 0:
+        json.loads(done.stdout)
+    return done.returncode == 0
 
 
 def one(rng, tmp, clean, seed):
     work = os.path.join(tmp, "work")
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(clean, work)
-    victim = rng.choice(sorted(glob.glob(os.path.join(work, "*"))))
-    if victim.endswith(".db") and rng.random() < 0.5:
-        sql_damage(rng, victim)
-    else:
+    victims = []
+    for _ in range(rng.choice((1, 1, 3))):
+        victim = rng.choice(sorted(glob.glob(os.path.join(work, "*"))))
+        victims.append(os.path.basename(victim))
+        if victim.endswith(".db") and rng.random() < 0.6:
+            sql_damage(rng, victim)
+            continue
         with open(victim, "rb") as f:
             data = damage(rng, f.read())
         with open(victim, "wb") as f:
             f.write(data)
-    for command in COMMANDS:
-        done = subprocess.run([jobs.COMMTRACE, *command, work],
+    names = {"OUT": os.path.join(tmp, "job.db"), "CLEAN": clean}
+    for command in rng.sample(COMMANDS, 4):
+        done = subprocess.run([jobs.COMMTRACE,
+                               *(names.get(a, a) for a in command), work],
                               capture_output=True, timeout=60)
-        if done.returncode not in (0, 2) or (
-                done.returncode == 2 and done.stderr.count(b"\n") != 1):
+        if not is_answer(command, done):
             shutil.copytree(work, "/tmp/commtrace-fuzz-%d" % seed,
                             dirs_exist_ok=True)
             jobs.fail("seed %d: %s on damaged %s: exit %d, stderr %r; kept in "
                       "/tmp/commtrace-fuzz-%d" %
-                      (seed, command, os.path.basename(victim),
-                       done.returncode, done.stderr[:400], seed))
+                      (seed, command, " ".join(victims), done.returncode,
+                       done.stderr[:400], seed))
 
 
 def main():
