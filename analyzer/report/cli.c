@@ -58,7 +58,9 @@ const struct argp_option cli_model_options[] = {
     OPTION_JSON, OPTION_REFERENCE, {0}};
 
 const struct argp_option cli_merge_options[] = {
-    {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0}, {0}};
+    OPTION_JSON,
+    {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0},
+    {0}};
 
 const struct argp_option cli_run_options[] = {
     {"dir", KEY_DIR, "DIR", 0,

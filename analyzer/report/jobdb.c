@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "commtrace/schema.def"
-#include "report/commands.h"
 #include "report/jobdb_insert.h"
 
 void jobdb_note_error(struct jobdb *db)
@@ -209,18 +208,4 @@ int jobdb_write(const char *path, const struct view_input *input,
     unlink(temporary);
     cli_fail(cli, "%s: %s", path, db.error);
     return -1;
-}
-
-int merge_run(const struct cli *cli)
-{
-    struct view_input input;
-    int failed;
-
-    if (!cli->db)
-        return cli_fail(cli, "--db FILE is missing");
-    if (view_input_open(&input, cli) < 0)
-        return CLI_EXIT_INPUT;
-    failed = jobdb_write(cli->db, &input, cli) < 0;
-    view_input_close(&input);
-    return failed ? CLI_EXIT_INPUT : 0;
 }

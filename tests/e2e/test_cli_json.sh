@@ -12,7 +12,7 @@ cd "$tmp"
 for arguments in "report good" "report good small" "ops good" \
     "ops --limit 0 good" "ops --in-flight good" "ops --role TP small" \
     "groups good" "model good" "model --reference small good" \
-    "report --reference small good"; do
+    "report --reference small good" "merge --db job.db good small"; do
     # shellcheck disable=SC2086
     "$commtrace" $arguments --json >first.json
     # shellcheck disable=SC2086
