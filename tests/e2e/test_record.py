@@ -39,13 +39,15 @@ def times(db):
         " o JOIN op_class c ON c.id = o.class WHERE o.gpu_ns NOTNULL UNION ALL"
         " SELECT stream, enter_ns + gpu_off_ns, gpu_ns FROM launch"
         " ORDER BY 1, 2").fetchall()
+    # A position is as sure as its anchor, and the trace says how sure that is.
+    unsure = 50000 + one(db, "SELECT max(width_ns) FROM clock"
+                             " WHERE device NOTNULL")
     for (stream, start, ns), (after, later, _) in zip(spans, spans[1:]):
-        # Positions carry the width of an anchor's bracket.
-        if stream == after and later < start + ns - 300000:
+        if stream == after and later < start + ns - unsure:
             jobs.fail("overlap on a stream: %d + %d, %d" % (start, ns, later))
     early, end = one(db, "SELECT min(enter_ns) FROM op"), one(
         db, "SELECT end_ns FROM process")
-    if spans[0][1] < early - 300000 or max(s + n for _, s, n in spans) > end:
+    if spans[0][1] < early - unsure or max(s + n for _, s, n in spans) > end:
         jobs.fail("GPU times outside of the process")
 
 
