@@ -1,11 +1,13 @@
 /*
  * Starts a job of several ranks on this machine, as torchrun would: sets RANK,
  * LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; with more
- * than one virtual host also NCCL_HOSTID. Passes signals on; when a rank fails,
- * ends the others and returns that rank's status.
+ * than one virtual host also NCCL_HOSTID. Where the FABRIC file asks for one of
+ * the fabric's releases of NCCL, ranks find that one first. Passes signals on;
+ * when a rank fails, ends the others and returns that rank's status.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -121,6 +123,25 @@ static void set(const char *name, int value)
 
     snprintf(text, sizeof(text), "%d", value);
     setenv(name, text, 1);
+}
+
+/* ../fabric/nccl-A.B beside this program, before what the library path has. */
+static void choose_nccl(void)
+{
+    const char *file = getenv("FABRIC"), *before = getenv("LD_LIBRARY_PATH");
+    const char *release =
+        file && *file ? fabric_nccl_release(fabric_config()) : NULL;
+    char here[PATH_MAX], path[2 * PATH_MAX];
+    ssize_t n =
+        release ? readlink("/proc/self/exe", here, sizeof(here) - 1) : 0;
+
+    if (n <= 0)
+        return;
+    here[n] = '\0';
+    *strrchr(here, '/') = '\0';
+    snprintf(path, sizeof(path), "%s/../fabric/nccl-%s%s%s", here, release,
+             before && *before ? ":" : "", before ? before : "");
+    setenv("LD_LIBRARY_PATH", path, 1);
 }
 
 static void set_environment(const struct launch *l, int rank, int port)
@@ -244,6 +265,7 @@ int main(int argc, char **argv)
     l.pid = calloc((size_t)l.n, sizeof(*l.pid));
     if (!l.pid)
         fail("memory");
+    choose_nccl();
     port = free_port();
     block(&set, &old);
     for (int i = 0; i < l.n; i++) {

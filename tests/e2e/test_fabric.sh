@@ -228,6 +228,44 @@ case_faults() {
         fail "a straggler's factor"
 }
 
+# release NAME CODE FUNCTIONS: the counts are those of NCCL's own headers at
+# v2.4.8, v2.12.12, v2.19.4, v2.23.4 and v2.27.7.
+release() {
+    library=$samples/../fabric/nccl-$1/libnccl.so.2
+    n=$(nm -D --defined-only "$library" | grep -c ' nccl')
+    [ "$n" = "$3" ] || fail "$1 exports $n functions, not $3"
+    n=$(nm -D --defined-only "$library" | grep -c ' pnccl') || true
+    [ "$n" = $(($2 < 21602 ? 0 : $3)) ] || fail "$1 exports $n of pncclX"
+    inner=$(readelf -rW "$library" | sed -n 's/.* \(nccl[A-Za-z]*\) .*/\1/p' |
+        sort | tr '\n' ' ')
+    [ "$inner" = "ncclBroadcast ncclCommGetAsyncError ncclGetUniqueId \
+ncclGroupEnd ncclGroupStart " ] || fail "$1 calls of itself $inner"
+    (cat "$machines/fast.fabric" && echo "nccl_version $1") >"$scratch/m.fabric"
+    # shellcheck disable=SC2016 # the rank's shell expands it
+    first=$(FABRIC=$scratch/m.fabric launch -n 1 -- \
+        sh -c 'echo ${LD_LIBRARY_PATH%%:*}')
+    [ "$(cd "$first" && pwd)" = "$(cd "${library%/*}" && pwd)" ] ||
+        fail "$1 is looked for in $first"
+}
+
+case_releases() {
+    release 2.4 2408 19
+    release 2.12 21212 23
+    release 2.19 21904 31
+    release 2.23 22304 33
+    release 2.27 22707 37
+    for job in 2.19 2.23 2.27 2.30 2.32; do
+        (cat "$machines/fast.fabric" && echo "nccl_version $job") \
+            >"$scratch/m.fabric"
+        FABRIC=$scratch/m.fabric launch -n 4 -- train3d --tp 2 --pp 2 \
+            --steps 1 --compute-us 0 | grep -q 'data right$' || fail "$job"
+    done
+    echo 'nccl_version 2.28.9' >"$scratch/m.fabric"
+    # shellcheck disable=SC2016 # the rank's shell expands it
+    [ -z "$(FABRIC=$scratch/m.fabric LD_LIBRARY_PATH='' launch -n 1 -- \
+        sh -c 'echo $LD_LIBRARY_PATH')" ] || fail "2.28.9 has no folder"
+}
+
 mpi_rank() {
     PMIX_NAMESPACE=$$ OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK="$1" \
         OMPI_COMM_WORLD_LOCAL_RANK="$1" \

@@ -164,6 +164,25 @@ static int set_catch_up(struct fabric_config *c, struct line *line)
     return 0;
 }
 
+static const struct release {
+    const char *name;
+    int code;
+} releases[] = {
+#define RELEASE(name_, code_) {#name_, code_},
+#include "nccl/releases.def"
+};
+
+#define RELEASES (sizeof(releases) / sizeof(releases[0]))
+
+const char *fabric_nccl_release(const struct fabric_config *config)
+{
+    for (size_t i = 0; i < RELEASES; i++) {
+        if (releases[i].code == config->nccl_version)
+            return releases[i].name;
+    }
+    return NULL;
+}
+
 static int set_nccl_version(struct fabric_config *c, struct line *line)
 {
     const char *value = only_value(line);
@@ -174,6 +193,12 @@ static int set_nccl_version(struct fabric_config *c, struct line *line)
 
     if (!value)
         return -1;
+    for (size_t i = 0; i < RELEASES; i++) {
+        if (!strcmp(value, releases[i].name)) {
+            c->nccl_version = releases[i].code;
+            return 0;
+        }
+    }
     if (sscanf(value, "%d.%d.%d%c", &major, &minor, &patch, &end) != 3 ||
         major != 2 || minor < 4 || minor > 99 || patch < 0 || patch > 99)
         return bad(line, value, "is not an NCCL version like 2.28.9");
@@ -400,7 +425,7 @@ static void set_defaults(struct fabric_config *config)
         .catch_up_ns = 100000000,
         .nvlink = 1,
         .gpu = "Fabric GPU",
-        .nccl_version = 22809,
+        .nccl_version = releases[RELEASES - 1].code,
     };
 }
 

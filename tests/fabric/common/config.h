@@ -54,6 +54,10 @@ struct fabric_config {
 
 const struct fabric_config *fabric_config(void);
 
+/* "2.12" where there is a library of the very release that the file asks for,
+ * in a folder nccl-2.12; NULL: the default one answers its version. */
+const char *fabric_nccl_release(const struct fabric_config *config);
+
 /* Fills config from the file; 0, or -1 with "file:line: reason" in error. */
 int fabric_config_read(struct fabric_config *config, const char *path,
                        char *error, int error_size);

@@ -128,7 +128,7 @@ FABRIC_API cudaError_t cudaRuntimeGetVersion(int *version)
 {
     if (!version)
         return runtime_result(CUDA_ERROR_INVALID_VALUE);
-    *version = CUDART_VERSION;
+    *version = runtime_version();
     return cudaSuccess;
 }
 
@@ -150,8 +150,8 @@ FABRIC_API cudaError_t
 cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
                         enum cudaDriverEntryPointQueryResult *status)
 {
-    return cudaGetDriverEntryPointByVersion(symbol, fn, CUDART_VERSION, flags,
-                                            status);
+    return cudaGetDriverEntryPointByVersion(
+        symbol, fn, (unsigned int)runtime_version(), flags, status);
 }
 
 FABRIC_API cudaError_t cudaProfilerStart(void)

@@ -5,6 +5,9 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+/* 13000, or in libcudart.so.12 12090. */
+int runtime_version(void);
+
 /* cuInit, once. */
 CUresult runtime_init(void);
 

@@ -12,6 +12,7 @@
 #include "nccl/group.h"
 #include "nccl/job.h"
 #include "nccl/redop.h"
+#include "nccl/release.h"
 #include "nccl/segment.h"
 
 #define COMM_MAGIC UINT64_C(0x6661627269634e43)
@@ -252,17 +253,30 @@ static CUresult current_device(int *device)
     return CUDA_SUCCESS;
 }
 
+/* A caller's config may be shorter or longer than ours: what it is too short
+ * for, or came after the release that it names, has its default. */
+static int config_blocking(const ncclConfig_t *config)
+{
+    if (config->size < offsetof(ncclConfig_t, cgaClusterSize) ||
+        config->version < NCCL_VERSION(2, 14, 0))
+        return NCCL_CONFIG_UNDEF_INT;
+    return config->blocking;
+}
+
 ncclResult_t comm_check_config(const ncclConfig_t *config)
 {
+    int blocking;
+
     if (!config)
         return ncclSuccess;
-    if (config->magic != CONFIG_MAGIC)
+    if (config->size < offsetof(ncclConfig_t, version) ||
+        config->magic != CONFIG_MAGIC)
         return nccl_fail(ncclInvalidArgument,
                          "config is not from NCCL_CONFIG_INITIALIZER");
-    if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 &&
-        config->blocking != 1)
+    blocking = config_blocking(config);
+    if (blocking != NCCL_CONFIG_UNDEF_INT && blocking != 0 && blocking != 1)
         return nccl_fail(ncclInvalidArgument, "config: blocking is %d",
-                         config->blocking);
+                         blocking);
     return ncclSuccess;
 }
 
@@ -273,8 +287,8 @@ void comm_configure(struct ncclComm *comm, const ncclConfig_t *config,
 
     if (parent)
         comm->blocking = parent->blocking;
-    if (config && config->blocking != NCCL_CONFIG_UNDEF_INT)
-        comm->blocking = config->blocking;
+    if (config && config_blocking(config) != NCCL_CONFIG_UNDEF_INT)
+        comm->blocking = config_blocking(config);
     if (env && *env)
         comm->blocking = strcmp(env, "0") != 0;
 }
@@ -338,13 +352,17 @@ NCCL_API(ncclResult_t, CommInitRankScalable,
 static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist,
                              const ncclUniqueId *id)
 {
+    int in_public = nccl_release_groups_all();
     ncclResult_t result = ncclSuccess;
 
-    group_start();
+    if (in_public)
+        ncclGroupStart();
+    else
+        group_start();
     for (int i = 0; i < ndev && !result; i++)
         result =
             init_rank(&comm[i], ndev, id, i, devlist ? devlist[i] : i, NULL);
-    return group_end();
+    return in_public ? ncclGroupEnd() : group_end();
 }
 
 NCCL_API(ncclResult_t, CommInitAll,
@@ -366,7 +384,8 @@ NCCL_API(ncclResult_t, CommInitAll,
             return nccl_fail(ncclUnhandledCudaError, "CommInitAll: device %d",
                              d);
     }
-    result = pncclGetUniqueId(&id);
+    result = nccl_release_asks_for_id() ? ncclGetUniqueId(&id)
+                                        : pncclGetUniqueId(&id);
     return result ? result : init_all(comm, ndev, devlist, &id);
 }
 

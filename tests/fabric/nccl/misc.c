@@ -6,9 +6,9 @@
 
 #include <cuda.h>
 
-#include "common/config.h"
 #include "nccl/api.h"
 #include "nccl/comm.h"
+#include "nccl/release.h"
 
 static _Thread_local char last_error[256];
 
@@ -55,8 +55,16 @@ NCCL_API(ncclResult_t, GetVersion, (int *version))
 {
     if (!version)
         return nccl_fail(ncclInvalidArgument, "GetVersion: NULL");
-    *version = fabric_config()->nccl_version;
+    *version = nccl_release();
     return ncclSuccess;
+}
+
+/* There is no log whose level could have changed. */
+void pncclResetDebugInit(void);
+void ncclResetDebugInit(void)
+    __attribute__((visibility("default"), weak, alias("pncclResetDebugInit")));
+__attribute__((visibility("default"))) void pncclResetDebugInit(void)
+{
 }
 
 /* The caller may have no device current yet: then it is the first. */

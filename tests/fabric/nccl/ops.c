@@ -1,7 +1,5 @@
 /* The communication calls: arguments are checked as NCCL checks them, then the
  * op joins the thread's group. */
-#include <dlfcn.h>
-
 #include "nccl/api.h"
 #include "nccl/comm.h"
 #include "nccl/fault.h"
@@ -10,6 +8,7 @@
 #include "nccl/op.h"
 #include "nccl/redop.h"
 #include "nccl/reduce.h"
+#include "nccl/release.h"
 
 static int has_root(const struct op *op)
 {
@@ -36,7 +35,7 @@ static ncclResult_t check(struct op *op, const char *call)
     if (has_root(op) && (op->peer < 0 || op->peer >= op->comm->nranks))
         return nccl_fail(ncclInvalidArgument, "%s: rank %d of %d", call,
                          op->peer, op->comm->nranks);
-    if ((unsigned)op->type >= ncclNumTypes)
+    if ((unsigned)op->type >= (unsigned)nccl_release_types())
         return nccl_fail(ncclInvalidArgument, "%s: data type %d", call,
                          (int)op->type);
     return reduces(op) ? redop_resolve(op) : ncclSuccess;
@@ -44,7 +43,7 @@ static ncclResult_t check(struct op *op, const char *call)
 
 /* Empty collectives are dropped; those of one rank do not wait for the end of
  * the group. An empty send is a message like any other. */
-static ncclResult_t issue(struct op *op, const char *call)
+static ncclResult_t enqueue(struct op *op, const char *call)
 {
     ncclResult_t result = check(op, call);
 
@@ -59,6 +58,17 @@ static ncclResult_t issue(struct op *op, const char *call)
     if (op->comm->nranks == 1)
         return launch_ops(op, 1);
     return group_add_op(op);
+}
+
+/* Of a communicator that does not block NCCL asks its own public function. */
+static ncclResult_t issue(struct op *op, const char *call)
+{
+    ncclResult_t result = enqueue(op, call);
+
+    if ((result == ncclSuccess || result == ncclInProgress) &&
+        !op->comm->blocking)
+        ncclCommGetAsyncError(op->comm, &result);
+    return result;
 }
 
 NCCL_API(ncclResult_t, AllReduce,
@@ -123,21 +133,13 @@ NCCL_API(ncclResult_t, Broadcast,
                  "Broadcast");
 }
 
-typedef ncclResult_t broadcast_fn(const void *, void *, size_t, ncclDataType_t,
-                                  int, ncclComm_t, cudaStream_t);
-
-/* The real library reaches its own ncclBroadcast through the PLT, so a tool
- * in front sees the inner call as well; this library is linked -Bsymbolic. */
+/* By its public name, as in the real library: a tool in front sees the inner
+ * call as well. */
 NCCL_API(ncclResult_t, Bcast,
          (void *buff, size_t count, ncclDataType_t datatype, int root,
           ncclComm_t comm, cudaStream_t stream))
 {
-    void *symbol = dlsym(RTLD_DEFAULT, "ncclBroadcast");
-    broadcast_fn *broadcast = pncclBroadcast;
-
-    if (symbol)
-        *(void **)&broadcast = symbol;
-    return broadcast(buff, buff, count, datatype, root, comm, stream);
+    return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
 NCCL_API(ncclResult_t, Reduce,
@@ -157,32 +159,47 @@ NCCL_API(ncclResult_t, Reduce,
                  "Reduce");
 }
 
+/* Older releases put a group of their own about each, by its public name. */
+static ncclResult_t issue_p2p(struct op *op, const char *call)
+{
+    ncclResult_t result, end;
+
+    if (!nccl_release_groups_p2p())
+        return issue(op, call);
+    result = ncclGroupStart();
+    if (result)
+        return result;
+    result = issue(op, call);
+    end = ncclGroupEnd();
+    return end ? end : result;
+}
+
 NCCL_API(ncclResult_t, Send,
          (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
           ncclComm_t comm, cudaStream_t stream))
 {
-    return issue(&(struct op){.kind = OP_SEND,
-                              .send = sendbuff,
-                              .count = count,
-                              .type = datatype,
-                              .peer = peer,
-                              .comm = comm,
-                              .stream = stream},
-                 "Send");
+    return issue_p2p(&(struct op){.kind = OP_SEND,
+                                  .send = sendbuff,
+                                  .count = count,
+                                  .type = datatype,
+                                  .peer = peer,
+                                  .comm = comm,
+                                  .stream = stream},
+                     "Send");
 }
 
 NCCL_API(ncclResult_t, Recv,
          (void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
           ncclComm_t comm, cudaStream_t stream))
 {
-    return issue(&(struct op){.kind = OP_RECV,
-                              .recv = recvbuff,
-                              .count = count,
-                              .type = datatype,
-                              .peer = peer,
-                              .comm = comm,
-                              .stream = stream},
-                 "Recv");
+    return issue_p2p(&(struct op){.kind = OP_RECV,
+                                  .recv = recvbuff,
+                                  .count = count,
+                                  .type = datatype,
+                                  .peer = peer,
+                                  .comm = comm,
+                                  .stream = stream},
+                     "Recv");
 }
 
 /*

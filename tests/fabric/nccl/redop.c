@@ -6,6 +6,7 @@
 #include "nccl/comm.h"
 #include "nccl/op.h"
 #include "nccl/reduce.h"
+#include "nccl/release.h"
 
 /* A free entry of the communicator's table, which grows; NULL: no memory. */
 static struct premul *free_entry(struct ncclComm *comm)
@@ -41,7 +42,8 @@ NCCL_API(ncclResult_t, RedOpCreatePreMulSum,
 
     if (result)
         return result;
-    if (!op || !scalar || (unsigned)datatype >= ncclNumTypes ||
+    if (!op || !scalar ||
+        (unsigned)datatype >= (unsigned)nccl_release_types() ||
         (unsigned)residence > ncclScalarHostImmediate)
         return nccl_fail(ncclInvalidArgument, "RedOpCreatePreMulSum");
     pthread_mutex_lock(&comm->lock);
@@ -79,7 +81,7 @@ ncclResult_t redop_resolve(struct op *op)
 {
     struct premul *entry;
 
-    if ((unsigned)op->redop < ncclNumOps)
+    if ((unsigned)op->redop < (unsigned)nccl_release_redops())
         return ncclSuccess;
     pthread_mutex_lock(&op->comm->lock);
     entry = entry_of(op->comm, op->redop);

@@ -1,13 +1,13 @@
 /*
  * A loud body for every public call that the stand-in does not implement, from
  * the table of all calls. Weak, and last in the link: a real body comes first.
+ * Which of them a library exports, its release says (exports.map.in).
  * Parameters do not matter to a function that looks at none.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CT_NCCL_ROWS 22809 /* the release whose names we export */
 #define STUB_API __attribute__((visibility("default"), weak))
 #define INVALID_USAGE 5
 

@@ -103,7 +103,7 @@ python3 "$here/imports.py" "$site" "$out"
 
 stand_in libcuda.so.1 exports.map
 stand_in libcudart.so.13 cudart/exports.map -l:libcuda.so.1
-stand_in libnccl.so.2 exports.map -l:libcuda.so.1 -lm -Wl,-Bsymbolic
+stand_in libnccl.so.2 exports.map -l:libcuda.so.1 -lm
 stand_in libcublas.so.13 blas/cublas.map -l:libcuda.so.1
 stand_in libcublasLt.so.13 blas/cublaslt.map -l:libcuda.so.1
 stand_in libnvidia-ml.so.1 exports.map
