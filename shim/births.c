@@ -31,11 +31,12 @@ static void begin(struct comm_birth *birth, enum ct_comm_origin origin,
         snprintf(birth->name, sizeof(birth->name), "%s", config->comm_name);
 }
 
-void birth_of_id(struct comm_birth *birth, const ncclUniqueId *id, int nranks,
-                 int rank, const ncclConfig_t *config)
+void birth_of_id(struct comm_birth *birth, enum ct_comm_origin origin,
+                 const ncclUniqueId *id, int nranks, int rank,
+                 const ncclConfig_t *config)
 {
-    begin(birth, CT_COMM_INIT, config);
-    birth->uid = identity_of_id(id, rank);
+    begin(birth, origin, config);
+    birth->identity = identity_of_id(id, nranks, rank);
     birth->nranks = nranks;
     birth->rank = rank;
 }
@@ -46,26 +47,190 @@ void birth_of_all(struct comm_birth *birth, int ndev)
     begin(birth, CT_COMM_INIT_ALL, NULL);
     /* All ranks live here: any name of ours that is unique will do. */
     uint64_t n = atomic_fetch_add_explicit(&times, 1, memory_order_relaxed);
-    birth->uid = identity_local(~recorder.process, n);
+    birth->identity.uid = identity_local(~recorder.process, n);
     birth->nranks = ndev;
 }
 
-bool birth_of_split(struct comm_birth *birth, ncclComm_t parent, int color,
+/* The parent's entry; NULL, and nobody is born as far as we know: NCCL does not
+ * know it either. */
+static struct comm *begin_child(struct comm_birth *birth,
+                                enum ct_comm_origin origin, ncclComm_t parent,
+                                const ncclConfig_t *config)
+{
+    begin(birth, origin, config);
+    struct comm *comm = comm_find(parent);
+    if (!comm)
+        comm = comm_adopt(parent);
+    birth->counted = comm;
+    birth->parent = comm ? comm->id : 0;
+    birth->nobody = !comm;
+    return comm;
+}
+
+static struct identity name_of(const struct comm *comm)
+{
+    return (struct identity){comm->uid, comm->nccl};
+}
+
+static uint32_t count_child(struct comm *comm)
+{
+    return 1 +
+           atomic_fetch_add_explicit(&comm->children, 1, memory_order_relaxed);
+}
+
+void birth_of_split(struct comm_birth *birth, ncclComm_t parent, int color,
                     const ncclConfig_t *config)
 {
-    struct comm *comm = comm_find(parent);
-    if (!comm && !(comm = comm_adopt(parent)))
-        return false;
-    uint32_t child =
-        1 + atomic_fetch_add_explicit(&comm->children, 1, memory_order_relaxed);
-    if (color == CT_NCCL_SPLIT_NOCOLOR)
-        return false;
-    begin(birth, CT_COMM_SPLIT, config);
-    birth->uid = identity_of_split(comm->uid, child, color);
-    birth->parent = comm->id;
+    struct comm *comm = begin_child(birth, CT_COMM_SPLIT, parent, config);
+    if (!comm)
+        return;
+    struct identity name = name_of(comm);
+    birth->child = count_child(comm);
     birth->color = color;
-    birth->child = child;
-    return true;
+    birth->identity = identity_of_split(&name, birth->child, color);
+    birth->nobody = color == CT_NCCL_SPLIT_NOCOLOR;
+}
+
+struct shrink_count {
+    uint64_t set;
+    uint32_t times;
+};
+static pthread_mutex_t shrinks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The parent's count of shrinks that leave out this set; NULL: no memory. */
+static struct shrink_count *shrink_count(struct comm *comm, uint64_t set)
+{
+    for (uint32_t i = 0; i < comm->nshrinks; i++)
+        if (comm->shrinks[i].set == set)
+            return &comm->shrinks[i];
+    struct shrink_count *more =
+        realloc(comm->shrinks, (comm->nshrinks + 1) * sizeof(*comm->shrinks));
+    if (!more)
+        return NULL;
+    comm->shrinks = more;
+    more[comm->nshrinks] = (struct shrink_count){.set = set};
+    return &more[comm->nshrinks++];
+}
+
+void birth_of_shrink(struct comm_birth *birth, ncclComm_t parent,
+                     const int *excluded, int n, const ncclConfig_t *config)
+{
+    struct comm *comm = begin_child(birth, CT_COMM_SHRINK, parent, config);
+    if (!comm || !excluded || n < 1)
+        return;
+    birth->set = identity_of_ranks(excluded, n);
+    pthread_mutex_lock(&shrinks_lock);
+    struct shrink_count *count = shrink_count(comm, birth->set);
+    if (count)
+        birth->child = ++count->times;
+    pthread_mutex_unlock(&shrinks_lock);
+    struct identity name = name_of(comm);
+    if (birth->child)
+        birth->identity = identity_of_shrink(&name, birth->set, birth->child);
+}
+
+/* Ids that coordinators of this process were given and that are not used yet,
+ * for ranks that know no numbers of their parent: those of ncclCommInitAll. */
+enum { LEARNED = 16 };
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        uint64_t parent; /* uid */
+        uint32_t child;
+        struct grown grown;
+    } of[LEARNED];
+    unsigned next;
+    _Atomic uint64_t unlike;
+} learned = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+uint64_t births_unlike(void)
+{
+    return atomic_load_explicit(&learned.unlike, memory_order_relaxed);
+}
+
+static void compare(const struct comm *comm, uint32_t child,
+                    const struct grown *told)
+{
+    struct grown grown = identity_grown(&comm->nccl, comm->nranks, child);
+    if (comm->nccl.known &&
+        (grown.magic != told->magic || grown.old_ranks != told->old_ranks))
+        atomic_fetch_add_explicit(&learned.unlike, 1, memory_order_relaxed);
+}
+
+void births_learn_id(ncclComm_t parent, const ncclUniqueId *id)
+{
+    const struct comm *comm = comm_find(parent);
+    if (!comm)
+        return;
+    uint32_t child =
+        1 + atomic_load_explicit(&comm->children, memory_order_relaxed);
+    struct grown grown = identity_grown_of_id(id);
+    compare(comm, child, &grown);
+    pthread_mutex_lock(&learned.lock);
+    unsigned at = learned.next++ % LEARNED;
+    learned.of[at].parent = comm->uid;
+    learned.of[at].child = child;
+    learned.of[at].grown = grown;
+    pthread_mutex_unlock(&learned.lock);
+}
+
+/* What the coordinator was told comes first: the new ranks have nothing else.
+ */
+static bool find_grown(const struct comm *comm, uint32_t child,
+                       struct grown *grown)
+{
+    bool found = false;
+    pthread_mutex_lock(&learned.lock);
+    for (unsigned i = 0; i < LEARNED && !found; i++) {
+        found =
+            learned.of[i].child == child && learned.of[i].parent == comm->uid;
+        if (found)
+            *grown = learned.of[i].grown;
+    }
+    pthread_mutex_unlock(&learned.lock);
+    if (!found && comm->nccl.known)
+        *grown = identity_grown(&comm->nccl, comm->nranks, child);
+    return found || comm->nccl.known;
+}
+
+void birth_of_grow(struct comm_birth *birth, ncclComm_t parent, int nranks,
+                   const ncclUniqueId *id, int rank, const ncclConfig_t *config)
+{
+    struct grown grown;
+    bool known = false;
+    if (parent) {
+        struct comm *comm = begin_child(birth, CT_COMM_GROW, parent, config);
+        if (!comm)
+            return;
+        rank = comm->rank;
+        birth->child = count_child(comm);
+        known = find_grown(comm, birth->child, &grown);
+    } else {
+        begin(birth, CT_COMM_GROW, config);
+    }
+    if (!known && id) {
+        grown = identity_grown_of_id(id);
+        known = true;
+    }
+    if (known)
+        birth->identity = identity_of_grow(&grown, nranks);
+    birth->nranks = nranks;
+    birth->rank = rank;
+}
+
+/* NCCL refused the call before it counted it, in this rank alone. */
+static void uncount(const struct comm_birth *birth)
+{
+    struct comm *comm = birth->counted;
+    if (birth->origin != CT_COMM_SHRINK) {
+        atomic_fetch_sub_explicit(&comm->children, 1, memory_order_relaxed);
+        return;
+    }
+    pthread_mutex_lock(&shrinks_lock);
+    struct shrink_count *count = shrink_count(comm, birth->set);
+    if (count && count->times)
+        count->times--;
+    pthread_mutex_unlock(&shrinks_lock);
 }
 
 static void keep_in_group(struct group *group, const struct group_birth *new)
@@ -106,6 +271,10 @@ void birth_end(const struct comm_birth *birth, ncclComm_t *made,
                ncclComm_t parent, ncclResult_t result)
 {
     int saved = errno;
+    if (result == ncclInvalidArgument && birth->counted)
+        uncount(birth);
+    if (birth->nobody)
+        return;
     struct group_birth new = {.made = made, .parent = parent, .birth = *birth};
     struct group *group = thread_state.brackets ? thread_group() : NULL;
     if (group && (result == ncclSuccess || result == ncclInProgress))

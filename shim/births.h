@@ -1,7 +1,7 @@
 /*
  * Communicators between the call that asks for one and the moment it can be
- * used: at once, at the end of the bracket, or when a non-blocking parent
- * reports success.
+ * used: at once, at the end of the bracket, or when a non-blocking one reports
+ * success.
  */
 #ifndef SHIM_BIRTHS_H
 #define SHIM_BIRTHS_H
@@ -9,15 +9,30 @@
 #include "comm.h"
 #include "group.h"
 
-/* What is known before the call, by its kind. */
-void birth_of_id(struct comm_birth *birth, const ncclUniqueId *id, int nranks,
-                 int rank, const ncclConfig_t *config);
+/* What is known before the call, by its kind. A parent counts its children as
+ * NCCL does, also those that this rank has no part in. */
+void birth_of_id(struct comm_birth *birth, enum ct_comm_origin origin,
+                 const ncclUniqueId *id, int nranks, int rank,
+                 const ncclConfig_t *config);
 void birth_of_all(struct comm_birth *birth, int ndev);
-/* False: this rank gets no communicator (the child counts all the same). */
-bool birth_of_split(struct comm_birth *birth, ncclComm_t parent, int color,
+void birth_of_split(struct comm_birth *birth, ncclComm_t parent, int color,
                     const ncclConfig_t *config);
+void birth_of_shrink(struct comm_birth *birth, ncclComm_t parent,
+                     const int *excluded, int n, const ncclConfig_t *config);
+/* parent is NULL in new ranks, id in most of the others. */
+void birth_of_grow(struct comm_birth *birth, ncclComm_t parent, int nranks,
+                   const ncclUniqueId *id, int rank,
+                   const ncclConfig_t *config);
 
-/* After the call. parent is NULL for what has none. */
+/* The id that parent's coordinator got for the new ranks. */
+void births_learn_id(ncclComm_t parent, const ncclUniqueId *id);
+
+/* Grown communicators whose new ranks got another number than the old ones
+ * derive: an NCCL that numbers otherwise. */
+uint64_t births_unlike(void);
+
+/* After the call. parent is that whose state tells when *made is there; NULL:
+ * *made is set at once and tells itself. */
 void birth_end(const struct comm_birth *birth, ncclComm_t *made,
                ncclComm_t parent, ncclResult_t result);
 

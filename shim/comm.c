@@ -33,7 +33,7 @@ struct comm *comm_look_up(ncclComm_t key)
 
 static bool make_room(struct comm *comm, int nranks)
 {
-    uint32_t room = 2 * (uint32_t)nranks;
+    uint32_t room = COMM_WAYS * ((uint32_t)nranks + 1);
     if (comm->p2p_room < room) {
         free((void *)comm->p2p_ordinal);
         comm->p2p_room = 0;
@@ -61,6 +61,7 @@ static struct comm *obtain(int nranks)
     }
     atomic_store_explicit(&comm->ordinal, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->children, 0, memory_order_relaxed);
+    comm->nshrinks = 0;
     atomic_store_explicit(&comm->async_error, 0, memory_order_relaxed);
     comm->id = ++comms.last_id;
     return comm;
@@ -110,7 +111,7 @@ static void tell(const struct comm *comm, const struct comm_birth *birth)
         .uid = (int64_t)comm->uid,
         .origin = origins[birth->origin],
         .parent = or_null(birth->parent, birth->parent != 0),
-        .color = or_null(birth->color, birth->child != 0),
+        .color = or_null(birth->color, birth->origin == CT_COMM_SPLIT),
         .child = or_null(birth->child, birth->child != 0),
         .name = *facts->name ? facts->name : NULL,
         .nranks = comm->nranks,
@@ -150,8 +151,10 @@ static struct comm *add(ncclComm_t key, const struct comm_birth *birth,
     comm->rank = birth->rank;
     comm->device = device;
     comm->gpu = gpu;
-    comm->uid =
-        birth->uid ? birth->uid : identity_local(recorder.process, comm->id);
+    comm->nccl = birth->identity.nccl;
+    comm->uid = birth->identity.uid
+                    ? birth->identity.uid
+                    : identity_local(recorder.process, comm->id);
     tell(comm, birth);
     if (!comm_table_insert(&comms.table, comm, key)) {
         comm->next = comms.unused;

@@ -9,6 +9,7 @@
 
 #include "commtrace/nccl_abi.h"
 #include "commtrace/ring.h"
+#include "identity.h"
 #include "rows.h"
 #include "thread.h"
 
@@ -24,11 +25,14 @@ struct comm {
     int rank;
     int device;
     uint64_t uid;
+    struct nccl_numbers nccl;
     struct gpu *gpu;               /* times its ops; NULL: nobody does */
     _Atomic uint64_t ordinal;      /* of the next collective */
-    _Atomic uint64_t *p2p_ordinal; /* [2 * peer + receives] */
+    _Atomic uint64_t *p2p_ordinal; /* [COMM_WAYS * (peer + 1) + way] */
     uint32_t p2p_room;
-    _Atomic uint32_t children;   /* splits asked of it */
+    _Atomic uint32_t children;    /* splits and grows asked of it, as in NCCL */
+    struct shrink_count *shrinks; /* births.c's */
+    uint32_t nshrinks;
     _Atomic int32_t async_error; /* last one reported */
     struct comm *next;           /* while unused */
 };
@@ -36,9 +40,12 @@ struct comm {
 /* What is known when a communicator comes to be. */
 struct comm_birth {
     enum ct_comm_origin origin;
-    uint64_t uid; /* 0: local to this process */
+    bool nobody;              /* this rank gets no communicator */
+    struct identity identity; /* uid 0: local to this process */
+    struct comm *counted;     /* the parent that counted the call */
+    uint64_t set;             /* of ranks that a shrink leaves out */
     uint32_t parent;
-    int color;
+    int color; /* of a split */
     uint32_t child;
     int nranks; /* 0: ask NCCL, also for rank */
     int rank;
@@ -86,10 +93,15 @@ static inline uint64_t comm_next_collective(struct comm *comm)
     return atomic_fetch_add_explicit(&comm->ordinal, 1, memory_order_relaxed);
 }
 
-static inline uint64_t comm_next_p2p(struct comm *comm, int peer, int receives)
+/* What counts by itself between two ranks. */
+enum comm_way { COMM_SENDS, COMM_RECEIVES, COMM_REACHES, COMM_WAYS };
+
+/* peer -1: of no one, as in waiting for signals. */
+static inline uint64_t comm_next_p2p(struct comm *comm, int peer,
+                                     enum comm_way way)
 {
-    uint32_t at = 2 * (uint32_t)peer + (uint32_t)receives;
-    if (peer < 0 || at >= comm->p2p_room)
+    uint32_t at = COMM_WAYS * (uint32_t)(peer + 1) + way;
+    if (peer < -1 || at >= comm->p2p_room)
         return 0;
     return atomic_fetch_add_explicit(&comm->p2p_ordinal[at], 1,
                                      memory_order_relaxed);

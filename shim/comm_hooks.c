@@ -26,7 +26,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
     bool follow = hook_enter(CALLER);
     struct comm_birth birth;
     if (follow)
-        birth_of_id(&birth, &commId, nranks, rank, NULL);
+        birth_of_id(&birth, CT_COMM_INIT, &commId, nranks, rank, NULL);
     ncclResult_t result = real(comm, nranks, commId, rank);
     if (follow)
         birth_end(&birth, comm, NULL, result);
@@ -44,7 +44,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks,
     bool follow = hook_enter(CALLER);
     struct comm_birth birth;
     if (follow)
-        birth_of_id(&birth, &commId, nranks, rank, config);
+        birth_of_id(&birth, CT_COMM_INIT, &commId, nranks, rank, config);
     ncclResult_t result = real(comm, nranks, commId, rank, config);
     if (follow)
         birth_end(&birth, comm, NULL, result);
@@ -78,9 +78,10 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
         return ncclInvalidUsage;
     bool follow = hook_enter(CALLER);
     struct comm_birth birth;
-    bool member = follow && birth_of_split(&birth, comm, color, config);
+    if (follow)
+        birth_of_split(&birth, comm, color, config);
     ncclResult_t result = real(comm, color, key, newcomm, config);
-    if (member)
+    if (follow)
         birth_end(&birth, newcomm, comm, result);
     hook_leave();
     return result;

@@ -25,7 +25,7 @@ struct group_target { /* a communicator and stream that the bracket uses */
 struct group_birth { /* a communicator asked for inside the bracket */
     ncclComm_t *made;
     ncclComm_t made_at_once; /* while it waits: what *made was, if set early */
-    ncclComm_t parent;
+    ncclComm_t parent;       /* that reports success; NULL: the new one does */
     struct comm_birth birth;
 };
 

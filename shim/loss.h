@@ -15,7 +15,8 @@
     X(WRITE_OPS, "write_error", "op")          \
     X(SIZE_OPS, "size_limit", "op")            \
     X(SIZE_COMMS, "size_limit", "comm")        \
-    X(EVENT_PAIRS, "event_pool", "timing")
+    X(EVENT_PAIRS, "event_pool", "timing")     \
+    X(GROWN_IDS, "grown_id", "comm")
 
 enum loss {
 #define X(id_, cause_, what_) LOSS_##id_,

@@ -189,7 +189,9 @@ static uint32_t enter_group(struct call *call, struct comm *comm,
 static uint64_t next_ordinal(const struct call *call, struct comm *comm)
 {
     if (is_p2p(call))
-        return comm_next_p2p(comm, call->peer, call->class == CT_RECV);
+        return comm_next_p2p(comm, call->peer,
+                             call->class == CT_RECV ? COMM_RECEIVES
+                                                    : COMM_SENDS);
     return comm_next_collective(comm);
 }
 

@@ -63,18 +63,18 @@ static void test_recycled(void **state)
     struct comm *comm = comm_find(key);
     assert_int_equal(comm->nranks, 4);
     comm_next_collective(comm);
-    comm_next_p2p(comm, 3, 1);
+    comm_next_p2p(comm, 3, COMM_RECEIVES);
     assert_int_equal(comm_next_collective(comm), 1);
-    assert_int_equal(comm_next_p2p(comm, 3, 1), 1);
-    assert_int_equal(comm_next_p2p(comm, 3, 0), 0);
-    assert_int_equal(comm_next_p2p(comm, 4, 0), 0); /* no such rank */
+    assert_int_equal(comm_next_p2p(comm, 3, COMM_RECEIVES), 1);
+    assert_int_equal(comm_next_p2p(comm, 3, COMM_SENDS), 0);
+    assert_int_equal(comm_next_p2p(comm, 4, COMM_SENDS), 0); /* no such rank */
     ncclCommDestroy(key);
     assert_null(comm_find(key));
     ncclCommInitRank(&key, 4, some_id(500001), 1);
     struct comm *again = comm_find(key);
     assert_ptr_equal(again, comm);
     assert_int_equal(comm_next_collective(again), 0);
-    assert_int_equal(comm_next_p2p(again, 3, 1), 0);
+    assert_int_equal(comm_next_p2p(again, 3, COMM_RECEIVES), 0);
     ncclCommDestroy(key);
 }
 

@@ -1,108 +1,303 @@
 /* Names of communicators: equal on their members, different otherwise. */
+#include "commtrace/nccl_hash.h"
 #include "identity.h"
 #include "shim_test.h"
 
-enum { RANKS = 16, NODES = 400, ROUNDS = 40 };
+enum { RANKS = 64, COMMS = 96, TREES = 1500, SETS = 8 };
 
-/* One communicator of the simulated job: who is in it, and what every member
- * knows of it by itself. */
-struct node {
-    uint64_t uid[RANKS]; /* as each rank computed it; 0: not a member */
-    uint32_t children[RANKS];
-    int members;
+/* What one rank knows of a communicator by its own calls. */
+struct view {
+    bool member;
+    struct identity name;
+    int rank;
+    uint32_t children; /* splits and grows that it called */
+    struct {
+        uint64_t set;
+        uint32_t times;
+    } shrinks[SETS];
 };
 
-static struct node nodes[NODES];
-static int nnodes;
+struct comm {
+    struct view of[RANKS]; /* by rank of the job */
+    const struct comm *parent;
+    int nranks;
+    bool grown;
+};
 
-static void init(int id)
+static struct comm comms[COMMS];
+static int ncomms, job_ranks, next_id;
+
+static int some(int n)
 {
-    struct node *node = &nodes[nnodes++];
-    ncclUniqueId unique = some_id(id);
-    for (int rank = 0; rank < RANKS; rank++) {
-        node->uid[rank] = identity_of_id(&unique, rank + 1000 * id);
-        node->children[rank] = 0;
+    return rand() % n;
+}
+
+static struct comm *new_comm(const struct comm *parent)
+{
+    struct comm *comm = &comms[ncomms++];
+    memset(comm, 0, sizeof(*comm));
+    comm->parent = parent;
+    return comm;
+}
+
+/* An id as NCCL makes it: a magic number, an address that tells ids apart, and
+ * how many ranks there were before. */
+static ncclUniqueId new_id(uint64_t magic, int old_ranks)
+{
+    ncclUniqueId id = {{0}};
+    int n = ++next_id;
+    memcpy(id.internal, &magic, sizeof(magic));
+    memcpy(id.internal + sizeof(magic), &n, sizeof(n));
+    memcpy(id.internal + offsetof(struct ct_nccl_id, old_ranks), &old_ranks,
+           sizeof(old_ranks));
+    return id;
+}
+
+static uint64_t random_magic(void)
+{
+    return (uint64_t)rand() << 40 ^ (uint64_t)rand() << 20 ^ (uint64_t)rand();
+}
+
+static void init(void)
+{
+    ncclUniqueId id = new_id(random_magic(), 0);
+    struct comm *comm = new_comm(NULL);
+    int first = some(job_ranks), n = 1 + some(job_ranks - first);
+    for (int i = 0; i < n; i++) {
+        struct view *view = &comm->of[first + i];
+        view->member = true;
+        view->rank = i;
+        view->name = identity_of_id(&id, n, i + 1000 * next_id);
     }
-    node->members = RANKS;
+    comm->nranks = n;
+}
+
+static void join(struct comm *comm, int rank, struct identity name)
+{
+    comm->of[rank] =
+        (struct view){.member = true, .name = name, .rank = comm->nranks++};
 }
 
 /* Every member of the parent splits; colour -1 stays out but counts. */
-static void split(int parent, int colors)
+static void split(struct comm *parent)
 {
-    int first = nnodes;
+    int colors = 1 + some(4);
+    struct comm *first = &comms[ncomms];
     for (int c = 0; c < colors; c++)
-        memset(&nodes[nnodes++], 0, sizeof(*nodes));
-    for (int rank = 0; rank < RANKS; rank++) {
-        if (!nodes[parent].uid[rank])
+        new_comm(parent);
+    for (int rank = 0; rank < job_ranks; rank++) {
+        struct view *view = &parent->of[rank];
+        if (!view->member)
             continue;
-        uint32_t child = ++nodes[parent].children[rank];
-        int color = rand() % (colors + 1) - 1;
-        if (color < 0)
-            continue;
-        struct node *node = &nodes[first + color];
-        node->uid[rank] =
-            identity_of_split(nodes[parent].uid[rank], child, color);
-        node->members++;
+        uint32_t child = ++view->children;
+        int color = some(colors + 1) - 1;
+        if (color >= 0)
+            join(&first[color], rank,
+                 identity_of_split(&view->name, child, color));
     }
 }
 
-static uint64_t agreed(const struct node *node)
+static uint32_t nth_shrink(struct view *view, uint64_t set)
+{
+    int i = 0;
+    while (view->shrinks[i].times && view->shrinks[i].set != set)
+        assert_true(++i < SETS);
+    view->shrinks[i].set = set;
+    return ++view->shrinks[i].times;
+}
+
+static void shuffle(int *list, int n)
+{
+    for (int i = n - 1; i > 0; i--) {
+        int j = some(i + 1), x = list[i];
+        list[i] = list[j];
+        list[j] = x;
+    }
+}
+
+/* Those that stay call it, each with its list in an order of its own. Of
+ * repeated shrinks some leave out the same ranks. */
+static void shrink(struct comm *parent)
+{
+    int excluded[RANKS], n = 0, lowest = some(2);
+    for (int r = lowest; r < parent->nranks; r += 2)
+        if (n < parent->nranks - 1 && (n == 0 || some(3) == 0))
+            excluded[n++] = r;
+    if (!n)
+        return;
+    struct comm *comm = new_comm(parent);
+    for (int rank = 0; rank < job_ranks; rank++) {
+        struct view *view = &parent->of[rank];
+        bool stays = view->member;
+        for (int i = 0; i < n; i++)
+            stays = stays && view->rank != excluded[i];
+        if (!stays)
+            continue;
+        shuffle(excluded, n);
+        uint64_t set = identity_of_ranks(excluded, n);
+        join(comm, rank,
+             identity_of_shrink(&view->name, set, nth_shrink(view, set)));
+    }
+}
+
+/* Ranks of the parent know only the parent, new ones only the id that the
+ * coordinator's NCCL made of it. */
+static void grow(struct comm *parent)
+{
+    int spare[RANKS], n = 0;
+    const struct view *coordinator = NULL;
+    for (int rank = 0; rank < job_ranks; rank++) {
+        if (!parent->of[rank].member)
+            spare[n++] = rank;
+        else if (!coordinator || some(3) == 0)
+            coordinator = &parent->of[rank];
+    }
+    if (!n || !coordinator)
+        return;
+    int more = 1 + some(n), nranks = parent->nranks + more;
+    uint64_t magic = ct_nccl_hash_combine(coordinator->name.nccl.magic,
+                                          coordinator->children + 1);
+    ncclUniqueId id = new_id(magic, parent->nranks);
+    struct comm *comm = new_comm(parent);
+    comm->grown = true;
+    for (int rank = 0; rank < job_ranks; rank++) {
+        struct view *view = &parent->of[rank];
+        if (!view->member)
+            continue;
+        struct grown grown =
+            identity_grown(&view->name.nccl, parent->nranks, ++view->children);
+        join(comm, rank, identity_of_grow(&grown, nranks));
+    }
+    shuffle(spare, n);
+    struct grown grown = identity_grown_of_id(&id);
+    for (int i = 0; i < more; i++)
+        join(comm, spare[i], identity_of_grow(&grown, nranks));
+}
+
+static void grow_tree(void)
+{
+    ncomms = 0;
+    job_ranks = 1 + some(RANKS);
+    for (int i = 0; i < 3; i++)
+        init();
+    while (ncomms < COMMS - 5) {
+        struct comm *parent = &comms[some(ncomms)];
+        int kind = some(4);
+        if (parent->nranks == 0)
+            continue;
+        bool room = true;
+        for (int rank = 0; rank < RANKS; rank++)
+            room = room && !parent->of[rank].shrinks[SETS - 3].times;
+        if (kind == 0)
+            init();
+        else if (kind == 1)
+            split(parent);
+        else if (kind == 2 && room)
+            shrink(parent);
+        else
+            grow(parent);
+    }
+}
+
+/* The name that all members have; 0: there are none. */
+static uint64_t agreed(const struct comm *comm, uint64_t *magic)
 {
     uint64_t uid = 0;
-    for (int rank = 0; rank < RANKS; rank++) {
-        if (!node->uid[rank])
+    for (int rank = 0; rank < job_ranks; rank++) {
+        const struct view *view = &comm->of[rank];
+        if (!view->member)
             continue;
-        if (uid)
-            assert_true(uid == node->uid[rank]);
-        uid = node->uid[rank];
+        if (uid && uid != view->name.uid)
+            fail_msg("rank %d calls it %llx, others %llx", rank,
+                     (unsigned long long)view->name.uid,
+                     (unsigned long long)uid);
+        uid = view->name.uid;
+        *magic = view->name.nccl.magic;
     }
     return uid;
 }
 
+/* NCCL gives all shrinks of a parent one hash, so what is grown from two that
+ * are as large, by as much, has the same numbers: only these names, and those
+ * of their children, may repeat. */
+static bool are_twins(const struct comm *a, const struct comm *b,
+                      const uint64_t *uid, const uint64_t *magic)
+{
+    if (!a->parent || !b->parent || a->parent == b->parent)
+        return false;
+    if (a->grown && b->grown && magic[a - comms] == magic[b - comms])
+        return a->nranks == b->nranks && a->parent->nranks == b->parent->nranks;
+    return uid[a->parent - comms] == uid[b->parent - comms];
+}
+
 static void test_trees(void **state)
 {
+    uint64_t uid[COMMS], magic[COMMS];
+    int kinds = 0, twins = 0;
+    long pairs = 0;
     (void)state;
-    for (int round = 0; round < ROUNDS; round++) {
-        srand((unsigned)round + 1);
-        nnodes = 0;
-        for (int i = 0; i < 3; i++)
-            init(10 * round + i);
-        while (nnodes < NODES - 5)
-            split(rand() % nnodes, 1 + rand() % 4);
-        for (int i = 0; i < nnodes; i++) {
-            uint64_t uid = agreed(&nodes[i]);
-            for (int j = 0; j < i && uid; j++)
-                assert_true(uid != agreed(&nodes[j]));
+    for (int tree = 0; tree < TREES; tree++) {
+        srand((unsigned)tree + 1);
+        grow_tree();
+        for (int i = 0; i < ncomms; i++) {
+            uid[i] = agreed(&comms[i], &magic[i]);
+            kinds += comms[i].grown;
+            for (int j = 0; j < i && uid[i]; j++, pairs++) {
+                if (uid[i] != uid[j])
+                    continue;
+                assert_true(are_twins(&comms[i], &comms[j], uid, magic));
+                twins++;
+            }
         }
     }
+    printf("%d trees, %ld pairs, %d grown, %d names of twins\n", TREES, pairs,
+           kinds, twins);
+    assert_true(kinds > TREES);
+    assert_true(twins < kinds / 20);
 }
 
 /* NCCL_COMM_ID: every communicator of the job has the same unique id. */
 static void test_repeated_id(void **state)
 {
     ncclUniqueId id = some_id(123456);
-    uint64_t uid[5][4];
+    uint64_t magic = UINT64_C(0x0280028002800280), uid[5][4];
     (void)state;
+    memcpy(id.internal, &magic, sizeof(magic));
     for (int rank = 0; rank < 4; rank++)
         for (int n = 0; n < 5; n++)
-            uid[n][rank] = identity_of_id(&id, rank);
+            uid[n][rank] = identity_of_id(&id, 4, rank).uid;
     for (int n = 0; n < 5; n++) {
         for (int rank = 1; rank < 4; rank++)
             assert_true(uid[n][rank] == uid[n][0]);
         for (int m = 0; m < n; m++)
             assert_true(uid[n][0] != uid[m][0]);
     }
+    /* One of two of these ranks, their first of that size. */
+    assert_true(identity_of_id(&id, 2, 0).uid != uid[0][0]);
+}
+
+static void test_set(void **state)
+{
+    const int set[] = {3, 1, 7}, same[] = {7, 3, 1}, more[] = {1, 3, 7, 9};
+    (void)state;
+    assert_true(identity_of_ranks(set, 3) == identity_of_ranks(same, 3));
+    assert_true(identity_of_ranks(set, 3) != identity_of_ranks(more, 4));
+    assert_true(identity_of_ranks(set, 1) != identity_of_ranks(set + 1, 1));
 }
 
 /* The numbers are compared across machines and versions: they must not change.
- */
+ * NCCL's own are what the code of 2.30.7 gives. */
 static void test_pinned(void **state)
 {
     ncclUniqueId id = some_id(42);
+    const struct identity parent = {.uid = 7};
     (void)state;
-    assert_int_equal(identity_of_id(&id, 0), 0xaf9118407de71b19);
-    assert_int_equal(identity_of_split(7, 1, 2), 0x330f85d9e0fce360);
+    assert_int_equal(identity_of_id(&id, 2, 0).uid, 0xaf9118407de71b19);
+    assert_int_equal(identity_of_split(&parent, 1, 2).uid, 0x330f85d9e0fce360);
     assert_true(identity_local(1, 1) != identity_local(2, 1));
+    assert_int_equal(ct_nccl_hash_of_id(&id), 0x9ba68839872c99a6);
+    assert_int_equal(ct_nccl_hash_of_child(7, 1, 2), 0x21140992045881cb);
+    assert_int_equal(ct_nccl_hash_combine(7, 3), 0x8134d7ade2fd73f7);
 }
 
 int main(void)
@@ -110,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trees),
         cmocka_unit_test(test_repeated_id),
+        cmocka_unit_test(test_set),
         cmocka_unit_test(test_pinned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
