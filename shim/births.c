@@ -19,10 +19,11 @@ static struct {
     struct group_birth births[WAITING];
 } waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void begin(struct comm_birth *birth, enum ct_comm_origin origin,
-                  const ncclConfig_t *config)
+static void begin(struct comm_birth *birth, struct nccl_copy *copy,
+                  enum ct_comm_origin origin, const ncclConfig_t *config)
 {
-    *birth = (struct comm_birth){.origin = origin, .enter_ns = record_now()};
+    *birth = (struct comm_birth){
+        .copy = copy, .origin = origin, .enter_ns = record_now()};
     size_t end = offsetof(ncclConfig_t, comm_name) + sizeof(char *);
     /* 2.27 is the first release with a name there. Without the magic number
      * it is no configuration, and NCCL is about to say so. */
@@ -31,20 +32,20 @@ static void begin(struct comm_birth *birth, enum ct_comm_origin origin,
         snprintf(birth->name, sizeof(birth->name), "%s", config->comm_name);
 }
 
-void birth_of_id(struct comm_birth *birth, enum ct_comm_origin origin,
-                 const ncclUniqueId *id, int nranks, int rank,
-                 const ncclConfig_t *config)
+void birth_of_id(struct comm_birth *birth, struct nccl_copy *copy,
+                 enum ct_comm_origin origin, const ncclUniqueId *id, int nranks,
+                 int rank, const ncclConfig_t *config)
 {
-    begin(birth, origin, config);
+    begin(birth, copy, origin, config);
     birth->identity = identity_of_id(id, nranks, rank);
     birth->nranks = nranks;
     birth->rank = rank;
 }
 
-void birth_of_all(struct comm_birth *birth, int ndev)
+void birth_of_all(struct comm_birth *birth, struct nccl_copy *copy, int ndev)
 {
     static _Atomic uint64_t times;
-    begin(birth, CT_COMM_INIT_ALL, NULL);
+    begin(birth, copy, CT_COMM_INIT_ALL, NULL);
     /* All ranks live here: any name of ours that is unique will do. */
     uint64_t n = atomic_fetch_add_explicit(&times, 1, memory_order_relaxed);
     birth->identity.uid = identity_local(~recorder.process, n);
@@ -54,13 +55,14 @@ void birth_of_all(struct comm_birth *birth, int ndev)
 /* The parent's entry; NULL, and nobody is born as far as we know: NCCL does not
  * know it either. */
 static struct comm *begin_child(struct comm_birth *birth,
+                                struct nccl_copy *copy,
                                 enum ct_comm_origin origin, ncclComm_t parent,
                                 const ncclConfig_t *config)
 {
-    begin(birth, origin, config);
+    begin(birth, copy, origin, config);
     struct comm *comm = comm_find(parent);
     if (!comm)
-        comm = comm_adopt(parent);
+        comm = comm_adopt(copy, parent);
     birth->counted = comm;
     birth->parent = comm ? comm->id : 0;
     birth->nobody = !comm;
@@ -78,10 +80,10 @@ static uint32_t count_child(struct comm *comm)
            atomic_fetch_add_explicit(&comm->children, 1, memory_order_relaxed);
 }
 
-void birth_of_split(struct comm_birth *birth, ncclComm_t parent, int color,
-                    const ncclConfig_t *config)
+void birth_of_split(struct comm_birth *birth, struct nccl_copy *copy,
+                    ncclComm_t parent, int color, const ncclConfig_t *config)
 {
-    struct comm *comm = begin_child(birth, CT_COMM_SPLIT, parent, config);
+    struct comm *comm = begin_child(birth, copy, CT_COMM_SPLIT, parent, config);
     if (!comm)
         return;
     struct identity name = name_of(comm);
@@ -112,10 +114,12 @@ static struct shrink_count *shrink_count(struct comm *comm, uint64_t set)
     return &more[comm->nshrinks++];
 }
 
-void birth_of_shrink(struct comm_birth *birth, ncclComm_t parent,
-                     const int *excluded, int n, const ncclConfig_t *config)
+void birth_of_shrink(struct comm_birth *birth, struct nccl_copy *copy,
+                     ncclComm_t parent, const int *excluded, int n,
+                     const ncclConfig_t *config)
 {
-    struct comm *comm = begin_child(birth, CT_COMM_SHRINK, parent, config);
+    struct comm *comm =
+        begin_child(birth, copy, CT_COMM_SHRINK, parent, config);
     if (!comm || !excluded || n < 1)
         return;
     birth->set = identity_of_ranks(excluded, n);
@@ -193,20 +197,22 @@ static bool find_grown(const struct comm *comm, uint32_t child,
     return found || comm->nccl.known;
 }
 
-void birth_of_grow(struct comm_birth *birth, ncclComm_t parent, int nranks,
-                   const ncclUniqueId *id, int rank, const ncclConfig_t *config)
+void birth_of_grow(struct comm_birth *birth, struct nccl_copy *copy,
+                   ncclComm_t parent, int nranks, const ncclUniqueId *id,
+                   int rank, const ncclConfig_t *config)
 {
     struct grown grown;
     bool known = false;
     if (parent) {
-        struct comm *comm = begin_child(birth, CT_COMM_GROW, parent, config);
+        struct comm *comm =
+            begin_child(birth, copy, CT_COMM_GROW, parent, config);
         if (!comm)
             return;
         rank = comm->rank;
         birth->child = count_child(comm);
         known = find_grown(comm, birth->child, &grown);
     } else {
-        begin(birth, CT_COMM_GROW, config);
+        begin(birth, copy, CT_COMM_GROW, config);
     }
     if (!known && id) {
         grown = identity_grown_of_id(id);
@@ -276,7 +282,8 @@ void birth_end(const struct comm_birth *birth, ncclComm_t *made,
     if (birth->nobody)
         return;
     struct group_birth new = {.made = made, .parent = parent, .birth = *birth};
-    struct group *group = thread_state.brackets ? thread_group() : NULL;
+    struct group *group =
+        *thread_brackets(birth->copy) ? thread_group(birth->copy) : NULL;
     if (group && (result == ncclSuccess || result == ncclInProgress))
         keep_in_group(group, &new);
     else

@@ -11,18 +11,19 @@
 
 /* What is known before the call, by its kind. A parent counts its children as
  * NCCL does, also those that this rank has no part in. */
-void birth_of_id(struct comm_birth *birth, enum ct_comm_origin origin,
-                 const ncclUniqueId *id, int nranks, int rank,
-                 const ncclConfig_t *config);
-void birth_of_all(struct comm_birth *birth, int ndev);
-void birth_of_split(struct comm_birth *birth, ncclComm_t parent, int color,
-                    const ncclConfig_t *config);
-void birth_of_shrink(struct comm_birth *birth, ncclComm_t parent,
-                     const int *excluded, int n, const ncclConfig_t *config);
+void birth_of_id(struct comm_birth *birth, struct nccl_copy *copy,
+                 enum ct_comm_origin origin, const ncclUniqueId *id, int nranks,
+                 int rank, const ncclConfig_t *config);
+void birth_of_all(struct comm_birth *birth, struct nccl_copy *copy, int ndev);
+void birth_of_split(struct comm_birth *birth, struct nccl_copy *copy,
+                    ncclComm_t parent, int color, const ncclConfig_t *config);
+void birth_of_shrink(struct comm_birth *birth, struct nccl_copy *copy,
+                     ncclComm_t parent, const int *excluded, int n,
+                     const ncclConfig_t *config);
 /* parent is NULL in new ranks, id in most of the others. */
-void birth_of_grow(struct comm_birth *birth, ncclComm_t parent, int nranks,
-                   const ncclUniqueId *id, int rank,
-                   const ncclConfig_t *config);
+void birth_of_grow(struct comm_birth *birth, struct nccl_copy *copy,
+                   ncclComm_t parent, int nranks, const ncclUniqueId *id,
+                   int rank, const ncclConfig_t *config);
 
 /* The id that parent's coordinator got for the new ranks. */
 void births_learn_id(ncclComm_t parent, const ncclUniqueId *id);

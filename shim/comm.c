@@ -117,7 +117,7 @@ static void tell(const struct comm *comm, const struct comm_birth *birth)
         .nranks = comm->nranks,
         .rank = comm->rank,
         .device = or_null(comm->device, comm->device >= 0),
-        .library = 1,
+        .library = (int64_t)birth->copy->number + 1,
         .enter_ns = birth->enter_ns,
         .ready_ns = record_now(),
         .end_ns = CT_NULL,
@@ -128,9 +128,9 @@ static void tell(const struct comm *comm, const struct comm_birth *birth)
 
 static bool ask(ncclComm_t key, struct comm_birth *birth, int *device)
 {
-    real_ncclCommCount_t *count = real_ncclCommCount();
-    real_ncclCommUserRank_t *rank = real_ncclCommUserRank();
-    real_ncclCommCuDevice_t *cu_device = real_ncclCommCuDevice();
+    real_ncclCommCount_t *count = real_ncclCommCount(birth->copy);
+    real_ncclCommUserRank_t *rank = real_ncclCommUserRank(birth->copy);
+    real_ncclCommCuDevice_t *cu_device = real_ncclCommCuDevice(birth->copy);
     *device = -1;
     if (birth->nranks == 0 &&
         (!count || !rank || count(key, &birth->nranks) != ncclSuccess ||
@@ -187,10 +187,10 @@ struct comm *comm_add(ncclComm_t key, const struct comm_birth *birth)
     return comm;
 }
 
-struct comm *comm_adopt(ncclComm_t key)
+struct comm *comm_adopt(struct nccl_copy *copy, ncclComm_t key)
 {
-    struct comm_birth birth = {.origin = CT_COMM_ADOPTED,
-                               .enter_ns = record_now()};
+    struct comm_birth birth = {
+        .copy = copy, .origin = CT_COMM_ADOPTED, .enter_ns = record_now()};
     return comm_add(key, &birth);
 }
 

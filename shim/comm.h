@@ -39,6 +39,7 @@ struct comm {
 
 /* What is known when a communicator comes to be. */
 struct comm_birth {
+    struct nccl_copy *copy;
     enum ct_comm_origin origin;
     bool nobody;              /* this rank gets no communicator */
     struct identity identity; /* uid 0: local to this process */
@@ -78,7 +79,7 @@ static inline struct comm *comm_find(ncclComm_t key)
 struct comm *comm_add(ncclComm_t key, const struct comm_birth *birth);
 
 /* One that was never seen being made: identity local to this process. */
-struct comm *comm_adopt(ncclComm_t key);
+struct comm *comm_adopt(struct nccl_copy *copy, ncclComm_t key);
 
 /* Out of the table before NCCL frees it, since the pointer may come back. */
 struct comm *comm_take_out(ncclComm_t key);

@@ -5,28 +5,22 @@
 #include "births.h"
 #include "comm.h"
 #include "group.h"
+#include "hooks.h"
 #include "identity.h"
 #include "record.h"
 
 #include <errno.h>
 
-#define HOOK_EXPORT __attribute__((visibility("default")))
-#define CALLER __builtin_return_address(0)
-
-#define CT_NCCL_ROWS SHIM_NCCL_ROWS
-#define COMM(fn_, since_, ret_, params_, args_) HOOK_EXPORT ret_ fn_ params_;
-#include "commtrace/nccl_ops.def"
-
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
-                              int rank)
+ncclResult_t hook_ncclCommInitRank(HOOK_CALL, ncclComm_t *comm, int nranks,
+                                   ncclUniqueId commId, int rank)
 {
-    real_ncclCommInitRank_t *real = real_ncclCommInitRank();
+    real_ncclCommInitRank_t *real = real_ncclCommInitRank(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(CALLER);
+    bool follow = hook_enter(site);
     struct comm_birth birth;
     if (follow)
-        birth_of_id(&birth, CT_COMM_INIT, &commId, nranks, rank, NULL);
+        birth_of_id(&birth, copy, CT_COMM_INIT, &commId, nranks, rank, NULL);
     ncclResult_t result = real(comm, nranks, commId, rank);
     if (follow)
         birth_end(&birth, comm, NULL, result);
@@ -34,17 +28,17 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
     return result;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks,
-                                    ncclUniqueId commId, int rank,
-                                    ncclConfig_t *config)
+ncclResult_t hook_ncclCommInitRankConfig(HOOK_CALL, ncclComm_t *comm,
+                                         int nranks, ncclUniqueId commId,
+                                         int rank, ncclConfig_t *config)
 {
-    real_ncclCommInitRankConfig_t *real = real_ncclCommInitRankConfig();
+    real_ncclCommInitRankConfig_t *real = real_ncclCommInitRankConfig(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(CALLER);
+    bool follow = hook_enter(site);
     struct comm_birth birth;
     if (follow)
-        birth_of_id(&birth, CT_COMM_INIT, &commId, nranks, rank, config);
+        birth_of_id(&birth, copy, CT_COMM_INIT, &commId, nranks, rank, config);
     ncclResult_t result = real(comm, nranks, commId, rank, config);
     if (follow)
         birth_end(&birth, comm, NULL, result);
@@ -52,15 +46,16 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks,
     return result;
 }
 
-ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
+ncclResult_t hook_ncclCommInitAll(HOOK_CALL, ncclComm_t *comm, int ndev,
+                                  const int *devlist)
 {
-    real_ncclCommInitAll_t *real = real_ncclCommInitAll();
+    real_ncclCommInitAll_t *real = real_ncclCommInitAll(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(CALLER);
+    bool follow = hook_enter(site);
     struct comm_birth birth;
     if (follow)
-        birth_of_all(&birth, ndev);
+        birth_of_all(&birth, copy, ndev);
     ncclResult_t result = real(comm, ndev, devlist);
     for (int i = 0; follow && result == ncclSuccess && i < ndev; i++) {
         birth.rank = i;
@@ -70,16 +65,16 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
     return result;
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
-                           ncclComm_t *newcomm, ncclConfig_t *config)
+ncclResult_t hook_ncclCommSplit(HOOK_CALL, ncclComm_t comm, int color, int key,
+                                ncclComm_t *newcomm, ncclConfig_t *config)
 {
-    real_ncclCommSplit_t *real = real_ncclCommSplit();
+    real_ncclCommSplit_t *real = real_ncclCommSplit(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(CALLER);
+    bool follow = hook_enter(site);
     struct comm_birth birth;
     if (follow)
-        birth_of_split(&birth, comm, color, config);
+        birth_of_split(&birth, copy, comm, color, config);
     ncclResult_t result = real(comm, color, key, newcomm, config);
     if (follow)
         birth_end(&birth, newcomm, comm, result);
@@ -112,18 +107,17 @@ static ncclResult_t end_comm(ncclComm_t key, ncclResult_t (*real)(ncclComm_t),
     return result;
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
+ncclResult_t hook_ncclCommDestroy(HOOK_CALL, ncclComm_t comm)
 {
-    real_ncclCommDestroy_t *real = real_ncclCommDestroy();
-    return real ? end_comm(comm, real, CT_EVENT_DESTROY, CALLER)
+    real_ncclCommDestroy_t *real = real_ncclCommDestroy(copy);
+    return real ? end_comm(comm, real, CT_EVENT_DESTROY, site)
                 : ncclInvalidUsage;
 }
 
-ncclResult_t ncclCommAbort(ncclComm_t comm)
+ncclResult_t hook_ncclCommAbort(HOOK_CALL, ncclComm_t comm)
 {
-    real_ncclCommAbort_t *real = real_ncclCommAbort();
-    return real ? end_comm(comm, real, CT_EVENT_ABORT, CALLER)
-                : ncclInvalidUsage;
+    real_ncclCommAbort_t *real = real_ncclCommAbort(copy);
+    return real ? end_comm(comm, real, CT_EVENT_ABORT, site) : ncclInvalidUsage;
 }
 
 /* Begins an event of a communicator that stays; false: not one to record. */
@@ -147,34 +141,35 @@ static ncclResult_t watched(bool watching, struct event *event,
     return result;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm)
+ncclResult_t hook_ncclCommFinalize(HOOK_CALL, ncclComm_t comm)
 {
-    real_ncclCommFinalize_t *real = real_ncclCommFinalize();
+    real_ncclCommFinalize_t *real = real_ncclCommFinalize(copy);
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_FINALIZE, CALLER);
+    bool watching = watch(&event, comm, CT_EVENT_FINALIZE, site);
     return watched(watching, &event, real(comm));
 }
 
-ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size,
-                              void **handle)
+ncclResult_t hook_ncclCommRegister(HOOK_CALL, const ncclComm_t comm, void *buff,
+                                   size_t size, void **handle)
 {
-    real_ncclCommRegister_t *real = real_ncclCommRegister();
+    real_ncclCommRegister_t *real = real_ncclCommRegister(copy);
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_REGISTER, CALLER);
+    bool watching = watch(&event, comm, CT_EVENT_REGISTER, site);
     return watched(watching, &event, real(comm, buff, size, handle));
 }
 
-ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
+ncclResult_t hook_ncclCommDeregister(HOOK_CALL, const ncclComm_t comm,
+                                     void *handle)
 {
-    real_ncclCommDeregister_t *real = real_ncclCommDeregister();
+    real_ncclCommDeregister_t *real = real_ncclCommDeregister(copy);
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_DEREGISTER, CALLER);
+    bool watching = watch(&event, comm, CT_EVENT_DEREGISTER, site);
     return watched(watching, &event, real(comm, handle));
 }
 
@@ -191,12 +186,13 @@ static void note_error(ncclComm_t key, ncclResult_t error)
     event_leave(&event, error);
 }
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
+ncclResult_t hook_ncclCommGetAsyncError(HOOK_CALL, ncclComm_t comm,
+                                        ncclResult_t *asyncError)
 {
-    real_ncclCommGetAsyncError_t *real = real_ncclCommGetAsyncError();
+    real_ncclCommGetAsyncError_t *real = real_ncclCommGetAsyncError(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool watching = hook_enter_quietly(CALLER) && init_has_begun();
+    bool watching = hook_enter_quietly(site) && init_has_begun();
     ncclResult_t result = real(comm, asyncError);
     if (watching && result == ncclSuccess && *asyncError != ncclInProgress) {
         births_settle(comm, *asyncError);
@@ -206,15 +202,15 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     return result;
 }
 
-ncclResult_t ncclGroupStart(void)
+ncclResult_t hook_ncclGroupStart(HOOK_CALL)
 {
-    real_ncclGroupStart_t *real = real_ncclGroupStart();
+    real_ncclGroupStart_t *real = real_ncclGroupStart(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool watching = hook_enter_quietly(CALLER);
+    bool watching = hook_enter_quietly(site);
     ncclResult_t result = real();
     if (watching && result == ncclSuccess)
-        thread_state.brackets++;
+        ++*thread_brackets(copy);
     hook_leave();
     return result;
 }
@@ -227,14 +223,15 @@ static void end_bracket(struct group *group, ncclResult_t result)
     errno = saved;
 }
 
-ncclResult_t ncclGroupEnd(void)
+ncclResult_t hook_ncclGroupEnd(HOOK_CALL)
 {
-    real_ncclGroupEnd_t *real = real_ncclGroupEnd();
+    real_ncclGroupEnd_t *real = real_ncclGroupEnd(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool watching = hook_enter_quietly(CALLER) && thread_state.brackets > 0;
-    bool outermost = watching && thread_state.brackets == 1;
-    struct group *group = outermost ? thread_state.group : NULL;
+    int *brackets = thread_brackets(copy);
+    bool watching = hook_enter_quietly(site) && *brackets > 0;
+    bool outermost = watching && *brackets == 1;
+    struct group *group = outermost ? thread_state.group[copy->number] : NULL;
     bool record = group && init_has_begun();
     if (record)
         group_launch_begin(group);
@@ -244,7 +241,7 @@ ncclResult_t ncclGroupEnd(void)
     if (group)
         group_reset(group);
     if (watching)
-        thread_state.brackets--;
+        --*brackets;
     hook_leave();
     return result;
 }

@@ -1,15 +1,12 @@
-/* The wrappers of all communication calls, one per row of the table. */
+/* The hooks of all communication calls, one per row of the table. */
+#include "hooks.h"
 #include "record.h"
 
-#define HOOK_EXPORT __attribute__((visibility("default")))
-
-#define CT_NCCL_ROWS SHIM_NCCL_ROWS
 #define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
            type_, redop_, peer_, send_, recv_, params_, args_)           \
-    HOOK_EXPORT ncclResult_t fn_ params_;                                \
-    HOOK_EXPORT ncclResult_t fn_ params_                                 \
+    ncclResult_t hook_##fn_(HOOK_CALL, HOOK_LIST params_)                \
     {                                                                    \
-        real_##fn_##_t *real = real_##fn_();                             \
+        real_##fn_##_t *real = real_##fn_(copy);                         \
         if (!real)                                                       \
             return ncclInvalidUsage;                                     \
         struct call call = {                                             \
@@ -23,7 +20,8 @@
             .recv = (recv_),                                             \
             .comm = comm,                                                \
             .stream = stream,                                            \
-            .site = __builtin_return_address(0),                         \
+            .copy = copy,                                                \
+            .site = site,                                                \
         };                                                               \
         record_enter(&call);                                             \
         ncclResult_t result = real args_;                                \

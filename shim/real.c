@@ -8,11 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-_Atomic(real_function) real_functions[REAL_COUNT];
+struct nccl_copy nccl_copies[NCCL_COPIES];
 struct real_text real_texts[REAL_TEXTS];
 
 static const char *const names[REAL_COUNT] = {
-#define CT_NCCL_ROWS SHIM_NCCL_ROWS
 #define OP(id_, name_, fn_, ...) [REAL_##fn_] = #fn_,
 #define COMM(fn_, ...) [REAL_##fn_] = #fn_,
 #include "commtrace/nccl_ops.def"
@@ -113,7 +112,7 @@ static void keep(const void *found)
         dlclose(handle);
 }
 
-real_function real_resolve(enum real_id id)
+real_function real_resolve(struct nccl_copy *copy, enum real_id id)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     int saved = errno;
@@ -125,18 +124,18 @@ real_function real_resolve(enum real_id id)
         dl_iterate_phdr(add_text_of, found);
         pthread_mutex_unlock(&lock);
         memcpy(&function, &found, sizeof(function));
-        atomic_store_explicit(&real_functions[id], function,
+        atomic_store_explicit(&copy->functions[id], function,
                               memory_order_relaxed);
     }
     errno = saved;
     return function;
 }
 
-void real_library(char *path, int size, int *version)
+void real_library(struct nccl_copy *copy, char *path, int size, int *version)
 {
     path[0] = 0;
     *version = 0;
-    real_ncclGetVersion_t *ask = real_ncclGetVersion();
+    real_ncclGetVersion_t *ask = real_ncclGetVersion(copy);
     Dl_info info;
     void *address;
     memcpy(&address, &ask, sizeof(address));

@@ -1,13 +1,11 @@
 /*
- * How the real NCCL is found: by RTLD_NEXT, else in a copy that came in with
- * RTLD_LOCAL (python extensions), where RTLD_NEXT is blind. Each function is
- * looked up at its first use. real_ncclX() is NULL where NCCL lacks it.
+ * The copies of NCCL in this process, and their functions. Each one is looked
+ * up at its first use; real_ncclX(copy) is NULL where the copy lacks it.
  */
 #ifndef SHIM_REAL_H
 #define SHIM_REAL_H
 
 #include "commtrace/nccl_abi.h"
-#include "rows_wrapped.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,7 +21,6 @@ typedef void (*real_function)(void);
     X(ncclCommCuDevice, (ncclComm_t comm, int *device))
 
 enum real_id {
-#define CT_NCCL_ROWS SHIM_NCCL_ROWS
 #define OP(id_, name_, fn_, ...) REAL_##fn_,
 #define COMM(fn_, ...) REAL_##fn_,
 #include "commtrace/nccl_ops.def"
@@ -33,41 +30,45 @@ enum real_id {
         REAL_COUNT
 };
 
-extern _Atomic(real_function) real_functions[REAL_COUNT];
+enum { NCCL_COPIES = 4 };
 
-real_function real_resolve(enum real_id id);
+struct nccl_copy {
+    uint32_t number; /* from 0; its library row is the next number */
+    _Atomic(real_function) functions[REAL_COUNT];
+};
 
-static inline real_function real_get(enum real_id id)
+extern struct nccl_copy nccl_copies[NCCL_COPIES];
+
+/* The copy that a call through an exported name goes to. */
+static inline struct nccl_copy *real_copy_of(const void *site)
+{
+    (void)site;
+    return &nccl_copies[0];
+}
+
+real_function real_resolve(struct nccl_copy *copy, enum real_id id);
+
+static inline real_function real_get(struct nccl_copy *copy, enum real_id id)
 {
     /* Relaxed: the code behind it was mapped before anybody could call us. */
     real_function function =
-        atomic_load_explicit(&real_functions[id], memory_order_relaxed);
-    return function ? function : real_resolve(id);
+        atomic_load_explicit(&copy->functions[id], memory_order_relaxed);
+    return function ? function : real_resolve(copy, id);
 }
 
-#define CT_NCCL_ROWS SHIM_NCCL_ROWS
+#define REAL(fn_, params_)                                           \
+    typedef ncclResult_t real_##fn_##_t params_;                     \
+    static inline real_##fn_##_t *real_##fn_(struct nccl_copy *copy) \
+    {                                                                \
+        return (real_##fn_##_t *)real_get(copy, REAL_##fn_);         \
+    }
 #define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
            type_, redop_, peer_, send_, recv_, params_, args_)           \
-    typedef ncclResult_t real_##fn_##_t params_;                         \
-    static inline real_##fn_##_t *real_##fn_(void)                       \
-    {                                                                    \
-        return (real_##fn_##_t *)real_get(REAL_##fn_);                   \
-    }
-#define COMM(fn_, since_, ret_, params_, args_)        \
-    typedef ret_ real_##fn_##_t params_;               \
-    static inline real_##fn_##_t *real_##fn_(void)     \
-    {                                                  \
-        return (real_##fn_##_t *)real_get(REAL_##fn_); \
-    }
+    REAL(fn_, params_)
+#define COMM(fn_, since_, ret_, params_, args_) REAL(fn_, params_)
 #include "commtrace/nccl_ops.def"
-#define X(fn_, params_)                                \
-    typedef ncclResult_t real_##fn_##_t params_;       \
-    static inline real_##fn_##_t *real_##fn_(void)     \
-    {                                                  \
-        return (real_##fn_##_t *)real_get(REAL_##fn_); \
-    }
-REAL_ASKS(X)
-#undef X
+REAL_ASKS(REAL)
+#undef REAL
 
 /* The code of the NCCL copies in use. NCCL calls its own exported names, also
  * from threads of its own: such calls are not the program's. */
@@ -91,7 +92,7 @@ static inline bool real_is_nccl(const void *site)
     return false;
 }
 
-/* File of the NCCL in use and its version; "" and 0 when unknown. */
-void real_library(char *path, int size, int *version);
+/* The copy's file and version; "" and 0 when unknown. */
+void real_library(struct nccl_copy *copy, char *path, int size, int *version);
 
 #endif

@@ -169,7 +169,7 @@ static uint32_t time_grouped(const struct call *call, struct group *group,
 static uint32_t enter_group(struct call *call, struct comm *comm,
                             uint64_t ordinal, uint64_t *grp)
 {
-    struct group *group = thread_group();
+    struct group *group = thread_group(call->copy);
     if (!group)
         return CT_FLAG_GROUPED;
     bool first = group->id == 0;
@@ -203,12 +203,13 @@ void record_enter(struct call *call)
         return;
     int64_t enter_ns = record_now();
     struct comm *comm = comm_find(call->comm);
-    if (__builtin_expect(!comm, 0) && !(comm = comm_adopt(call->comm)))
+    if (__builtin_expect(!comm, 0) &&
+        !(comm = comm_adopt(call->copy, call->comm)))
         return;
     uint64_t ordinal = next_ordinal(call, comm);
     uint64_t grp = 0;
     uint32_t flags = 0;
-    if (thread_state.brackets)
+    if (*thread_brackets(call->copy))
         flags = enter_group(call, comm, ordinal, &grp);
     else if (call->count == 0)
         flags = CT_FLAG_ZERO;

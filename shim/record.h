@@ -35,6 +35,7 @@ struct call {
     const void *recv;
     ncclComm_t comm;
     cudaStream_t stream;
+    struct nccl_copy *copy;
     const void *site;
     /* Between enter and leave. */
     struct ct_slot *slot; /* NULL: not recorded */

@@ -15,10 +15,8 @@ static struct {
     struct group *unused;
 } blocks = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-static void give_back(void *block)
+static void give_back(struct group *group)
 {
-    struct group *group = block;
-    thread_state.group = NULL;
     group_reset(group); /* a thread may end inside its bracket */
     pthread_mutex_lock(&blocks.lock);
     group->next = blocks.unused;
@@ -26,9 +24,20 @@ static void give_back(void *block)
     pthread_mutex_unlock(&blocks.lock);
 }
 
+static void give_back_all(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < NCCL_COPIES; i++) {
+        struct group *group = thread_state.group[i];
+        thread_state.group[i] = NULL;
+        if (group)
+            give_back(group);
+    }
+}
+
 static void make_key(void)
 {
-    blocks.has_key = pthread_key_create(&blocks.key, give_back) == 0;
+    blocks.has_key = pthread_key_create(&blocks.key, give_back_all) == 0;
 }
 
 static struct group *obtain(void)
@@ -48,9 +57,10 @@ static struct group *obtain(void)
     return group;
 }
 
-struct group *thread_group(void)
+struct group *thread_group(const struct nccl_copy *copy)
 {
-    if (!thread_state.group)
-        thread_state.group = obtain();
-    return thread_state.group;
+    struct group **group = &thread_state.group[copy->number];
+    if (!*group)
+        *group = obtain();
+    return *group;
 }

@@ -6,16 +6,19 @@
 #ifndef SHIM_THREAD_H
 #define SHIM_THREAD_H
 
+#include "real.h"
+
 #include <pthread.h>
 
 struct comm;
 struct group;
 
 struct thread {
-    int depth;           /* hooks entered and not left */
-    int brackets;        /* ncclGroupStart not yet ended */
-    struct comm *comm;   /* the last one used: a cache, checked at each use */
-    struct group *group; /* of the open bracket; obtained once */
+    int depth;         /* hooks entered and not left */
+    struct comm *comm; /* the last one used: a cache, checked at each use */
+    /* Per copy of NCCL, which knows nothing of the brackets of another. */
+    int brackets[NCCL_COPIES];        /* ncclGroupStart not yet ended */
+    struct group *group[NCCL_COPIES]; /* of the open one; obtained once */
 };
 
 extern _Thread_local struct thread thread_state
@@ -35,8 +38,13 @@ static inline void thread_allow_cancel(int before)
     pthread_setcancelstate(before, &before);
 }
 
-/* The calling thread's group block; NULL without memory. It goes back to a
- * list for the next thread when this one ends. */
-struct group *thread_group(void);
+/* The calling thread's group block for a copy; NULL without memory. It goes
+ * back to a list for the next thread when this one ends. */
+struct group *thread_group(const struct nccl_copy *copy);
+
+static inline int *thread_brackets(const struct nccl_copy *copy)
+{
+    return &thread_state.brackets[copy->number];
+}
 
 #endif

@@ -68,7 +68,8 @@ void add_policy(struct trace *trace)
 void add_library(struct trace *trace)
 {
     int version;
-    real_library(trace->library, sizeof(trace->library), &version);
+    real_library(&nccl_copies[0], trace->library, sizeof(trace->library),
+                 &version);
     struct row *row = batch_add(&trace->gather.batch, ROW_library);
     if (!row)
         return;

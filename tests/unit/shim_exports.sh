@@ -17,8 +17,6 @@ complain() {
 }
 
 cat >"$scratch/rows.c" <<'END'
-#include "rows_wrapped.h"
-#define CT_NCCL_ROWS SHIM_NCCL_ROWS
 #define OP(id_, name_, fn_, ...) wrapped fn_;
 #define COMM(fn_, ...) wrapped fn_;
 #include "commtrace/nccl_ops.def"

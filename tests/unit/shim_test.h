@@ -7,7 +7,6 @@
 #define SHIM_TEST_H
 
 #include "commtrace/nccl_abi.h"
-#include "rows_wrapped.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CT_NCCL_ROWS SHIM_NCCL_ROWS
 #define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
            type_, redop_, peer_, send_, recv_, params_, args_)           \
     ncclResult_t fn_ params_;

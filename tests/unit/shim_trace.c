@@ -75,7 +75,7 @@ static void test_comms(void **state)
     assert_answer(&s, "SELECT comm, what, result FROM comm_event",
                   "2|destroy|0\n1|destroy|0");
     assert_answer(&s, "SELECT count(DISTINCT uid) FROM comm", "2");
-    assert_answer(&s, "SELECT id, version FROM library", "1|21901");
+    assert_answer(&s, "SELECT id, version FROM library", "1|23203");
     assert_answer(&s, "SELECT count(*) FROM op_class", "10");
     scenario_end(&s);
 }
