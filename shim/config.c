@@ -82,7 +82,7 @@ void config_read(struct config *config)
     text = getenv(variable_);                                             \
     if (text && *text && !parse_##kind_(text, low_, high_, &config->id_)) \
         complain(variable_, text, default_);
-#include "config.def"
+#include "commtrace/config.def"
     log_quiet(config->quiet);
 }
 
@@ -90,7 +90,7 @@ void config_describe(char *text, size_t size)
 {
     static const char *const variables[] = {
 #define CONFIG(id_, variable_, ...) variable_,
-#include "config.def"
+#include "commtrace/config.def"
     };
     size_t used = 0;
     text[0] = 0;

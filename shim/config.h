@@ -19,7 +19,7 @@ struct timing {
 
 struct config {
 #define CONFIG(id_, variable_, kind_, ...) CONFIG_TYPE_##kind_ id_;
-#include "config.def"
+#include "commtrace/config.def"
 };
 
 /* Bad values are named on stderr and replaced by the default. Texts point into

@@ -7,6 +7,6 @@ int main(void)
 #define CONFIG(id_, variable_, kind_, default_, low_, high_, meaning_) \
     printf("| `%s` | %s | %s |\n", variable_,                          \
            *default_ ? "`" default_ "`" : "", meaning_);
-#include "config.def"
+#include "commtrace/config.def"
     return 0;
 }
