@@ -17,3 +17,11 @@ foreach(name model_fit model_inside model_rotation model_skew roles_layouts role
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
+
+# Findings on traces written by hand.
+foreach(name findings_stuck)
+  add_executable(${name} ${CMAKE_CURRENT_LIST_DIR}/unit/${name}.c)
+  target_link_libraries(${name} PRIVATE trace_files commtrace_findings)
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
+endforeach()

@@ -112,18 +112,6 @@ void ct_crossing_advise(const struct ct_case *c, int nranks,
                  stages * nranks, nranks);
 }
 
-static void bytes_text(double bytes, char *text, size_t size)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    int unit = 0;
-
-    while (bytes >= 1024 && unit < 3) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(text, size, "%.4g %s", bytes, units[unit]);
-}
-
 void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
                       struct ct_finding_row *row)
 {
@@ -133,7 +121,7 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
 
     ct_ranks_text(c->trace, comm, ranks, sizeof ranks);
     name_hosts(c, comm, hosts, sizeof hosts);
-    bytes_text(price->top_bytes, bytes, sizeof bytes);
+    ct_bytes_text(price->top_bytes, bytes, sizeof bytes);
     if (row->groups > 1)
         snprintf(more, sizeof more, ", the worst of %d such groups,",
                  row->groups);

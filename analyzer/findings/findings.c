@@ -40,37 +40,22 @@ struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
     return row;
 }
 
-static int rank_of(const struct ct_trace *trace, const struct ct_comm *comm,
-                   int i)
-{
-    const int process = comm->members[i].process;
-
-    return process == CT_NONE ? CT_NONE : trace->processes[process].rank;
-}
-
-void ct_ranks_text(const struct ct_trace *trace, const struct ct_comm *comm,
-                   char *text, size_t size)
+void ct_rank_list(const int *ranks, int n, char *text, size_t size)
 {
     size_t used = 0;
     int last;
 
     *text = 0;
-    for (int i = 0; i < comm->nranks; i = last + 1) {
-        const int rank = rank_of(trace, comm, i);
+    for (int i = 0; i < n; i = last + 1) {
         char part[32];
 
-        for (last = i; last + 1 < comm->nranks &&
-                       rank_of(trace, comm, last + 1) == rank + last + 1 - i;
+        for (last = i; last + 1 < n && ranks[last + 1] == ranks[last] + 1;
              last++)
             ;
-        if (rank == CT_NONE) {
-            last = i;
-            continue;
-        }
         if (last > i)
-            snprintf(part, sizeof part, "%d-%d", rank, rank + last - i);
+            snprintf(part, sizeof part, "%d-%d", ranks[i], ranks[last]);
         else
-            snprintf(part, sizeof part, "%d", rank);
+            snprintf(part, sizeof part, "%d", ranks[i]);
         if (used + strlen(part) + sizeof ", ..." > size) {
             snprintf(text + used, size - used, ", ...");
             return;
@@ -80,11 +65,32 @@ void ct_ranks_text(const struct ct_trace *trace, const struct ct_comm *comm,
     }
 }
 
+void ct_ranks_text(const struct ct_trace *trace, const struct ct_comm *comm,
+                   char *text, size_t size)
+{
+    int *ranks = malloc(((size_t)comm->nranks + 1) * sizeof *ranks);
+    int n = 0;
+
+    *text = 0;
+    for (int i = 0; ranks && i < comm->nranks; i++)
+        if (comm->members[i].process != CT_NONE)
+            ranks[n++] = trace->processes[comm->members[i].process].rank;
+    ct_rank_list(ranks, n, text, size);
+    free(ranks);
+}
+
 static int severity_rank(const struct ct_finding_row *row)
 {
     const char *severity = ct_finding_infos[row->id].severity;
 
     return strcmp(severity, BAD) == 0 ? 0 : strcmp(severity, WARN) == 0 ? 1 : 2;
+}
+
+/* What a job hung in comes before what its steps cost. */
+static bool ends_job(const struct ct_finding_row *row)
+{
+    return row->id == CT_FINDING_RANK_NEVER_CAME ||
+           row->id == CT_FINDING_OP_NEVER_ENDED;
 }
 
 static int compare_rows(const void *pa, const void *pb)
@@ -94,6 +100,8 @@ static int compare_rows(const void *pa, const void *pb)
     const double loss_a = isnan(a->loss_ms) ? -1e300 : a->loss_ms;
     const double loss_b = isnan(b->loss_ms) ? -1e300 : b->loss_ms;
 
+    if (ends_job(a) != ends_job(b))
+        return ends_job(a) ? -1 : 1;
     if (severity_rank(a) != severity_rank(b))
         return severity_rank(a) - severity_rank(b);
     if (loss_a != loss_b)
@@ -113,7 +121,8 @@ struct ct_findings *ct_findings_build(const struct ct_trace *trace,
     struct ct_case c = {trace, job, model, reference, roles, NULL, NULL};
 
     if (findings &&
-        (!ct_rule_crossing(&c, findings) || !ct_rule_quality(&c, findings))) {
+        (!ct_rule_crossing(&c, findings) || !ct_rule_stuck(&c, findings) ||
+         !ct_rule_died(&c, findings) || !ct_rule_quality(&c, findings))) {
         ct_findings_free(findings);
         findings = NULL;
     }

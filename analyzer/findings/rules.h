@@ -22,10 +22,14 @@ struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
 
 /* Each returns false only without memory. */
 bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_stuck(const struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_died(const struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_quality(const struct ct_case *c, struct ct_findings *findings);
 
-/* "0-3, 8, 10": ranks of the job that are members of comm and have a trace,
- * shortened to fit. */
+/* "0-3, 8, 10", shortened to fit. */
+void ct_rank_list(const int *ranks, int n, char *text, size_t size);
+
+/* The same: ranks of the job that are members of comm and have a trace. */
 void ct_ranks_text(const struct ct_trace *trace, const struct ct_comm *comm,
                    char *text, size_t size);
 

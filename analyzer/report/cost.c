@@ -26,7 +26,7 @@ static void note_time(struct view_times *times, const struct ct_op_row *op)
     else if (op->gpu_ns != CT_NO_TIME)
         times->group++;
     else if (op->host_ns != CT_NO_TIME &&
-             !(op->flags & (CT_FLAG_ZERO | CT_FLAG_CAPTURED)))
+             !(op->flags & (CT_FLAG_ZERO | CT_FLAG_CAPTURED | CT_FLAG_RUNNING)))
         times->host++;
     else
         times->none++;

@@ -12,7 +12,8 @@
 static bool is_in_memory(enum jobdb_table_id table)
 {
     return table == JOBDB_T_op_class || table == JOBDB_T_op ||
-           table == JOBDB_T_launch || table == JOBDB_T_loss;
+           table == JOBDB_T_launch || table == JOBDB_T_loss ||
+           table == JOBDB_T_comm_event;
 }
 
 /* A column that an older file lacks reads as NULL. */
@@ -116,6 +117,25 @@ static void put_comms(struct jobdb *db, const struct ct_process *p, int number)
     }
 }
 
+static void put_events(struct jobdb *db, const struct ct_process *p, int number)
+{
+    for (int i = 0; i < p->nevents; i++) {
+        const struct ct_comm_event_row *e = &p->events[i];
+
+        jobdb_start(db, JOBDB_T_comm_event);
+        jobdb_int(db, number);
+        if (e->comm == CT_NONE)
+            jobdb_none(db);
+        else
+            jobdb_int(db, p->comms[e->comm].id);
+        jobdb_text(db, e->what);
+        jobdb_int(db, e->at_ns);
+        jobdb_time(db, e->host_ns);
+        jobdb_index(db, e->result);
+        jobdb_end(db);
+    }
+}
+
 static void put_classes(struct jobdb *db, const struct ct_process *p,
                         int number)
 {
@@ -193,6 +213,7 @@ void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
 {
     copy_file(db, process->path, number);
     put_comms(db, process, number);
+    put_events(db, process, number);
     put_classes(db, process, number);
     put_launches(db, process, number);
     put_losses(db, process, number);

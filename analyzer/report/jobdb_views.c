@@ -12,9 +12,10 @@
 #define IN_CALL 128
 #define RUNNING 256
 #define IN_FLIGHT 384
+#define CUT 32768
 
 _Static_assert(CT_FLAG_IN_CALL == IN_CALL && CT_FLAG_RUNNING == RUNNING &&
-                   (IN_CALL | RUNNING) == IN_FLIGHT,
+                   CT_FLAG_CUT == CUT && (IN_CALL | RUNNING) == IN_FLIGHT,
                "flags.def");
 
 static const char *const statements[] = {
@@ -54,27 +55,38 @@ static const char *const statements[] = {
     "            ELSE 'host' END AS time_source,\n"
     "       CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
     "            WHEN o.flags & " NUMBER(
-        IN_CALL) " THEN 'in call'\n"
-                 "            WHEN o.flags & " NUMBER(
-                     RUNNING) " THEN 'running'\n"
-                              "            ELSE 'done' END AS state,\n"
-                              "       o.flags >> 16 AS result, o.grp, o.flags, "
-                              "c.stream, c.site\n"
-                              "  FROM op o\n"
-                              "  JOIN op_class c ON c.process = o.process AND "
-                              "c.id = o.class\n"
-                              "  JOIN comm g ON g.process = o.process AND g.id "
-                              "= c.comm\n"
-                              "  JOIN op_kind k ON k.id = c.kind\n"
-                              "  LEFT JOIN data_type t ON t.id = c.type\n"
-                              "  LEFT JOIN red_op r ON r.id = c.redop\n"
-                              "  LEFT JOIN place p ON p.process = o.process\n"
-                              "  LEFT JOIN op_match m ON m.process = o.process "
-                              "AND m.op = o.id\n"
-                              "  LEFT JOIN usage u ON u.id = m.usage\n"
-                              "  LEFT JOIN link_class l ON l.id = u.link\n"
-                              "  LEFT JOIN launch a ON a.process = o.process "
-                              "AND a.id = m.launch",
+        CUT) " THEN 'aborted'\n"
+             "            WHEN o.flags & " NUMBER(
+                 IN_CALL) " THEN 'in call'\n"
+                          "            WHEN o.flags & " NUMBER(
+                              RUNNING) " THEN 'running'\n"
+                                       "            ELSE 'done' END AS state,\n"
+                                       "       o.flags >> 16 AS result, o.grp, "
+                                       "o.flags, "
+                                       "c.stream, c.site\n"
+                                       "  FROM op o\n"
+                                       "  JOIN op_class c ON c.process = "
+                                       "o.process AND "
+                                       "c.id = o.class\n"
+                                       "  JOIN comm g ON g.process = o.process "
+                                       "AND g.id "
+                                       "= c.comm\n"
+                                       "  JOIN op_kind k ON k.id = c.kind\n"
+                                       "  LEFT JOIN data_type t ON t.id = "
+                                       "c.type\n"
+                                       "  LEFT JOIN red_op r ON r.id = "
+                                       "c.redop\n"
+                                       "  LEFT JOIN place p ON p.process = "
+                                       "o.process\n"
+                                       "  LEFT JOIN op_match m ON m.process = "
+                                       "o.process "
+                                       "AND m.op = o.id\n"
+                                       "  LEFT JOIN usage u ON u.id = m.usage\n"
+                                       "  LEFT JOIN link_class l ON l.id = "
+                                       "u.link\n"
+                                       "  LEFT JOIN launch a ON a.process = "
+                                       "o.process "
+                                       "AND a.id = m.launch",
 
     "CREATE VIEW v_instance AS -- one row per communication over all ranks\n"
     "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS op,\n"

@@ -113,8 +113,11 @@ static void fill_state(char *state, size_t size, uint32_t flags)
     size_t used = 0;
 
     state[0] = '\0';
+    if (flags & CT_FLAG_CUT)
+        used = (size_t)snprintf(state, size, "aborted");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (flags & words[i].bit)
+        if (flags & words[i].bit &&
+            !(words[i].bit == CT_FLAG_RUNNING && flags & CT_FLAG_CUT))
             used += (size_t)snprintf(state + used, size - used, "%s%s",
                                      used ? ", " : "", words[i].name);
     if (result)

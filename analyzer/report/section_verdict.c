@@ -29,11 +29,13 @@ static const struct out_column columns[] = {
 
 static const struct out_table table = OUT_TABLE(struct verdict, columns);
 
-/* The worst finding that costs time; NULL: none does. */
+/* What the job hung in; else the worst finding that costs time; NULL: none. */
 static const struct ct_finding_row *worst(const struct ct_findings *findings)
 {
     for (int i = 0; i < findings->n; i++)
-        if (!isnan(findings->rows[i].loss_ms))
+        if (!isnan(findings->rows[i].loss_ms) ||
+            findings->rows[i].id == CT_FINDING_RANK_NEVER_CAME ||
+            findings->rows[i].id == CT_FINDING_OP_NEVER_ENDED)
             return &findings->rows[i];
     return NULL;
 }
@@ -92,7 +94,7 @@ static void judge_data(struct verdict *verdict, const struct view *view)
         add_issue(verdict, "%d process%s died", count_dead(view),
                   count_dead(view) == 1 ? "" : "es");
     if (job->in_flight)
-        add_issue(verdict, "%d op%s never finished", job->in_flight,
+        add_issue(verdict, "%d op%s not known to have finished", job->in_flight,
                   job->in_flight == 1 ? "" : "s");
     if (count_refused(view))
         add_issue(verdict, "%" PRId64 " calls returned an error",
@@ -117,6 +119,10 @@ static void judge_data(struct verdict *verdict, const struct view *view)
 static void say_worst(struct out *out, const struct ct_finding_row *row,
                       const struct verdict *verdict)
 {
+    if (isnan(row->loss_ms)) {
+        out_say(out, 2, "%s: %s", verdict->finding, row->text);
+        return;
+    }
     out_say(out, 2,
             "%s: %.3g ms of each %s lost (%.2g %%), between %.3g and %.3g; "
             "sure %.2f, predicted by %s",

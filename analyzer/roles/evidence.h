@@ -70,7 +70,4 @@ void ct_weigh_broadcasts(const struct ct_use *use, struct ct_verdict *verdict);
 /* "per step", or "in all" where there are no steps. */
 const char *ct_view_per(const struct ct_view *view);
 
-/* "64 KiB", "1.5 MiB", "100 B" */
-void ct_bytes_text(double bytes, char *text, size_t size);
-
 #endif

@@ -14,18 +14,6 @@ const char *const ct_role_names[CT_ROLE_COUNT] = {
     [CT_ROLE_CONTROL] = "control",
 };
 
-void ct_bytes_text(double bytes, char *text, size_t size)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-
-    while (bytes >= 1024 && unit < 4) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(text, size, "%.4g %s", bytes, units[unit]);
-}
-
 void ct_verdict_start(struct ct_verdict *verdict, struct ct_weights prior)
 {
     *verdict = (struct ct_verdict){.explained = 1};

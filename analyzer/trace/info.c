@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "trace/trace.h"
 
 const struct ct_op_info ct_op_infos[CT_OP_COUNT] = {
@@ -24,4 +26,16 @@ double ct_wire_factor(enum ct_op op, int nranks)
         break;
     }
     return 1;
+}
+
+void ct_bytes_text(double bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, size, "%.4g %s", bytes, units[unit]);
 }

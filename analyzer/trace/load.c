@@ -58,6 +58,8 @@ static void load_tables(struct ct_loader *loader)
     ct_load_devices(loader);
     ct_load_gpu_links(loader);
     ct_load_comms(loader);
+    ct_load_events(loader);
+    ct_load_clocks(loader);
     ct_load_losses(loader);
     ct_load_classes(loader);
     ct_load_launches(loader);
@@ -69,6 +71,7 @@ static void adopt_arrays(struct ct_loader *loader)
     struct ct_process *p = loader->process;
 
     ct_arena_adopt(loader->arena, p->comms);
+    ct_arena_adopt(loader->arena, p->events);
     ct_arena_adopt(loader->arena, p->devices);
     ct_arena_adopt(loader->arena, p->gpu_links);
     ct_arena_adopt(loader->arena, p->losses);
@@ -105,6 +108,8 @@ static void load_open(struct ct_loader *loader)
     load_tables(loader);
     if (!loader->failed && loader->process->end_ns == CT_NO_TIME)
         ct_load_ring(loader);
+    if (!loader->failed)
+        ct_load_last_sign(loader);
     if (!loader->failed)
         ct_load_drop_refused(loader);
 }

@@ -53,6 +53,7 @@ struct ct_loader {
 
     struct ct_ids comm_ids, class_ids, launch_ids, op_ids;
     int class_capacity, launch_capacity, op_capacity, comm_capacity;
+    int event_capacity;
     struct ct_intern launch_keys; /* filled when guessing fails */
     int launch_guess, launch_known;
 
@@ -105,6 +106,7 @@ uint32_t ct_load_flags(const struct ct_loader *loader, uint32_t flags);
 
 /* Rows at the end of the arrays, zeroed. */
 struct ct_comm_row *ct_load_add_comm(struct ct_loader *loader, int64_t id);
+struct ct_comm_event_row *ct_load_add_event(struct ct_loader *loader);
 struct ct_op_class_row *ct_load_add_class(struct ct_loader *loader, int64_t id);
 struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader, int64_t id);
 struct ct_op_row *ct_load_add_op(struct ct_loader *loader);
@@ -126,10 +128,15 @@ void ct_load_codes(struct ct_loader *loader);
 void ct_load_devices(struct ct_loader *loader);
 void ct_load_gpu_links(struct ct_loader *loader);
 void ct_load_comms(struct ct_loader *loader);
+void ct_load_events(struct ct_loader *loader);
+void ct_load_clocks(struct ct_loader *loader);
 void ct_load_losses(struct ct_loader *loader);
 void ct_load_classes(struct ct_loader *loader);
 void ct_load_launches(struct ct_loader *loader);
 void ct_load_ops(struct ct_loader *loader);
+
+/* Sets the process's last_ns from all of it. */
+void ct_load_last_sign(struct ct_loader *loader);
 
 /* Adds what loader->ring holds beyond the database. */
 void ct_load_ring(struct ct_loader *loader);

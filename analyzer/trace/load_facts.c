@@ -104,7 +104,8 @@ struct ct_comm_row *ct_load_add_comm(struct ct_loader *loader, int64_t id)
                                  .parent = CT_NONE,
                                  .device = CT_NONE,
                                  .comm = CT_NONE,
-                                 .end_ns = CT_NO_TIME};
+                                 .end_ns = CT_NO_TIME,
+                                 .aborted_ns = CT_NO_TIME};
     ct_ids_add(&loader->comm_ids, id);
     return comm;
 }

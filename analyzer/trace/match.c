@@ -210,6 +210,7 @@ static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
     }
     instance->ranks++;
     instance->grouped |= shares_launch(p, op);
+    instance->cut |= (op->flags & CT_FLAG_CUT) != 0;
     if (op->launch != CT_NONE)
         note_largest(m, p, op);
     if (op->gpu_ns != CT_NO_TIME)

@@ -103,6 +103,7 @@ static void derive(struct ct_trace *trace)
     for (i = 0; i < trace->njobs; i++) {
         struct ct_job *job = &trace->jobs[i];
 
+        ct_trace_cut(trace, job);
         ct_trace_match(trace, job);
         ct_trace_settle(trace, job);
         ct_trace_steps(trace, job);

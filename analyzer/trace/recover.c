@@ -56,16 +56,6 @@ static void add_comm(struct ct_loader *loader, const struct ct_slot *slot)
     ct_load_check_ranks(loader, comm);
 }
 
-static void end_comm(struct ct_loader *loader, const struct ct_slot *slot)
-{
-    int comm = ct_ids_find(&loader->comm_ids, slot->comm);
-
-    if (comm != CT_NONE && (slot->u.event.what == CT_EVENT_DESTROY ||
-                            slot->u.event.what == CT_EVENT_ABORT))
-        loader->process->comms[comm].end_ns =
-            clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
-}
-
 static bool has_left(const struct ct_slot *slot)
 {
     return (atomic_load_explicit(&slot->state, memory_order_relaxed) & 3) ==
@@ -80,6 +70,33 @@ static int64_t host_time(const struct ct_slot *slot, int64_t enter_ns)
     return clamp(atomic_load_explicit(&slot->leave_ns, memory_order_relaxed) -
                      enter_ns,
                  0, CT_MAX_DURATION_NS);
+}
+
+static const char *const events[] = {
+#define X(id_, name_) (name_),
+    CT_COMM_EVENTS(X)
+#undef X
+};
+
+static void add_event(struct ct_loader *loader, const struct ct_slot *slot)
+{
+    int comm = ct_ids_find(&loader->comm_ids, slot->comm);
+    struct ct_comm_event_row *event;
+
+    if (comm == CT_NONE ||
+        slot->u.event.what >= sizeof(events) / sizeof(*events))
+        return;
+    event = ct_load_add_event(loader);
+    event->comm = comm;
+    event->what = events[slot->u.event.what];
+    event->at_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+    event->host_ns = host_time(slot, event->at_ns);
+    if (has_left(slot))
+        event->result =
+            atomic_load_explicit(&slot->result, memory_order_relaxed);
+    if (slot->u.event.what == CT_EVENT_DESTROY ||
+        slot->u.event.what == CT_EVENT_ABORT)
+        loader->process->comms[comm].end_ns = event->at_ns;
 }
 
 static uint32_t flags_of(const struct ct_loader *loader,
@@ -254,7 +271,7 @@ static void load_referred(struct ct_loader *loader, uint64_t from)
         if (slot && slot->kind == CT_SLOT_COMM)
             add_comm(loader, slot);
         else if (slot && slot->kind == CT_SLOT_COMM_EVENT)
-            end_comm(loader, slot);
+            add_event(loader, slot);
     }
     for (p = from; p < loader->ring.head; p++) {
         slot = ct_ring_slot(&loader->ring, p);

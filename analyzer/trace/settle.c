@@ -43,7 +43,7 @@ static void settle(const struct ct_job *job, struct ct_process *p)
         const struct ct_op_class_row *class = &p->classes[op->cls];
         const uint64_t *stream = &class->stream;
 
-        if (op->flags & CT_FLAG_RUNNING &&
+        if ((op->flags & (CT_FLAG_RUNNING | CT_FLAG_CUT)) == CT_FLAG_RUNNING &&
             ct_intern_find(&begun, stream, sizeof(*stream)) != CT_NONE)
             finish(p, op);
         if (has_begun(job, op, ct_op_infos[class->kind].cls))
@@ -69,7 +69,8 @@ static void finish_all(struct ct_process *p)
     int o;
 
     for (o = 0; o < p->nops; o++)
-        if (p->ops[o].flags & CT_FLAG_RUNNING)
+        if ((p->ops[o].flags & (CT_FLAG_RUNNING | CT_FLAG_CUT)) ==
+            CT_FLAG_RUNNING)
             finish(p, &p->ops[o]);
 }
 

@@ -26,6 +26,10 @@ void ct_trace_join(struct ct_trace *trace);
 /* Sets links and evidence of every communicator of job. */
 void ct_job_links(const struct ct_trace *trace, struct ct_job *job);
 
+/* Takes their duration from ops that an abort of their communicator ended, and
+ * marks them CUT and RUNNING. */
+void ct_trace_cut(struct ct_trace *trace, struct ct_job *job);
+
 /* Ops of all ranks of job -> job->instances, op.instance; transfer and wait
  * where they do not depend on other instances. job->usages gets the keys. */
 void ct_trace_match(struct ct_trace *trace, struct ct_job *job);

@@ -6,6 +6,7 @@
  *   ct_trace_load    files -> processes (rows of each file, ring included)
  *   ct_trace_join    processes -> jobs: communicators by uid, members, nodes,
  *                    NVLink domains, link class per communicator
+ *   ct_trace_cut     ops that an abort ended are none that finished
  *   ct_trace_match   ops of all ranks -> instances: transfer and wait
  *   ct_trace_settle  what was still in flight
  *   ct_trace_steps   step boundaries per process
@@ -89,8 +90,16 @@ struct ct_comm_row { /* a communicator as one process holds it */
     int color, child;
     int nranks, rank, device;
     int64_t enter_ns, ready_ns, end_ns;
-    int comm; /* index in ct_job.comms */
-    int id;   /* comm.id in the file */
+    int64_t aborted_ns; /* CT_NO_TIME: not */
+    int comm;           /* index in ct_job.comms */
+    int id;             /* comm.id in the file */
+};
+
+struct ct_comm_event_row {
+    int comm;         /* index in comms; CT_NONE */
+    const char *what; /* "abort", "destroy", ... */
+    int64_t at_ns, host_ns;
+    int result; /* ncclResult_t; CT_NONE: the call had not returned */
 };
 
 struct ct_device_row {
@@ -137,20 +146,24 @@ struct ct_process {
     int local_rank, restart, pid;
     int64_t t0_ns, t0_real_ns;
     int64_t end_ns;    /* CT_NO_TIME: the trace was not closed */
-    bool dead;         /* not closed and its process is gone, or on another
-                          machine and not known to live */
-    bool ring_missing; /* not closed, and its ring cannot be read: the last
-                          ops, at most COMMTRACE_FLUSH_MS of them, are lost */
-    int recovered;     /* ops that came from the ring */
-    int64_t lost;      /* sum of losses of ops */
-    int refused;       /* calls that returned an error; not among ops */
+    int64_t last_ns;   /* last sign of life, as far as it was recorded */
+    int64_t looked_ns; /* when the recorder last looked what the GPU had done */
+    int64_t gpu_clock_ns; /* how far its GPU positions may be off */
+    bool dead;            /* not closed and its process is gone, or on another
+                             machine and not known to live */
+    bool ring_missing;    /* not closed, and its ring cannot be read: the last
+                             ops, at most COMMTRACE_FLUSH_MS of them, are lost */
+    int recovered;        /* ops that came from the ring */
+    int64_t lost;         /* sum of losses of ops */
+    int refused;          /* calls that returned an error; not among ops */
     struct ct_refusal first_refused;
-    int job;           /* index in ct_trace.jobs */
-    int node, domain;  /* numbers in the job */
+    int job;          /* index in ct_trace.jobs */
+    int node, domain; /* numbers in the job */
 
-    int ncomms, ndevices, ngpu_links, nlosses, nclasses, nlaunches, nops;
-    int nsteps;
+    int ncomms, nevents, ndevices, ngpu_links, nlosses, nclasses, nlaunches;
+    int nops, nsteps;
     struct ct_comm_row *comms;
+    struct ct_comm_event_row *events;
     struct ct_device_row *devices;
     struct ct_gpu_link_row *gpu_links;
     struct ct_loss_row *losses;
@@ -197,6 +210,7 @@ struct ct_instance {
     bool estimated;  /* p2p without a common clock, where recvs of its edge and
                         size do not agree: transfer is their lower quartile */
     bool mismatch;   /* ranks disagree on kind, type or size */
+    bool cut;        /* an abort ended it on some rank: no transfer */
 };
 
 /* All instances that are alike: same communicator, operation, reduction, type,
@@ -240,7 +254,7 @@ struct ct_job {
     int64_t missing; /* members of communicators without a trace */
     int64_t mismatches;
     int64_t lost_ops;
-    int in_flight; /* ops that never returned or never finished */
+    int in_flight; /* ops not known to have returned and finished */
 };
 
 struct ct_trace {
@@ -268,6 +282,9 @@ bool ct_same_clock(const struct ct_process *a, const struct ct_process *b);
 /* How long op of process waited for a later rank; 0 where nothing is known. A
  * send never waits by this measure: the wait is its receiver's. */
 int64_t ct_op_wait_ns(const struct ct_trace *trace, int process, int op);
+
+/* "3.906 KiB" */
+void ct_bytes_text(double bytes, char *text, size_t size);
 
 /* Link class between two ranks of a communicator and how it is known. */
 enum ct_link ct_pair_link(const struct ct_trace *trace,

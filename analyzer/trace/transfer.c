@@ -137,6 +137,12 @@ static void finish_rooted(struct ct_instance *instance,
     set_waits(instance, transfer);
 }
 
+static void set_unknown(struct ct_instance *instance)
+{
+    instance->transfer_ns = CT_NO_TIME;
+    instance->wait_sum_ns = instance->wait_max_ns = 0;
+}
+
 static void set_p2p(struct ct_instance *instance, int64_t recv_ns,
                     int64_t transfer)
 {
@@ -151,8 +157,7 @@ static void finish_p2p(struct ct_instance *instance, const struct ct_side *side)
 
     if (!side->nrecv) {
         /* A send alone: neither a transfer nor a bound of one. */
-        instance->transfer_ns = CT_NO_TIME;
-        instance->wait_sum_ns = instance->wait_max_ns = 0;
+        set_unknown(instance);
         instance->bound = true;
         return;
     }
@@ -172,10 +177,11 @@ static void finish_p2p(struct ct_instance *instance, const struct ct_side *side)
             transfer < side->recv_sum ? transfer : side->recv_sum);
 }
 
-static bool is_far(const struct ct_side *side)
+static bool is_far(const struct ct_instance *instance,
+                   const struct ct_side *side)
 {
-    return side->many_clocks && side->nrecv && side->send_start != CT_NO_TIME &&
-           side->recv_start != CT_NO_TIME;
+    return !instance->cut && side->many_clocks && side->nrecv &&
+           side->send_start != CT_NO_TIME && side->recv_start != CT_NO_TIME;
 }
 
 struct far { /* a transfer between two clocks */
@@ -221,7 +227,8 @@ static void finish_far(struct ct_matching *m, const struct ct_lane *lane)
     int i, n = 0, capacity = 0, first = 0;
 
     for (i = 0; i < lane->count; i++)
-        if (is_far(&m->sides[lane->side + i])) {
+        if (is_far(&m->job->instances[lane->first + i],
+                   &m->sides[lane->side + i])) {
             far = ct_grow(far, &capacity, n, sizeof(*far));
             far[n++] = (struct far){m->sides[lane->side + i].recv_sum,
                                     m->job->instances[lane->first + i].bytes,
@@ -249,8 +256,8 @@ static void finish_instance(struct ct_matching *m, const struct ct_lane *lane,
     instance->bound = instance->timed < nranks;
     instance->mismatch |= instance->ranks > nranks;
     m->job->mismatches += instance->mismatch;
-    if (!instance->timed)
-        instance->transfer_ns = CT_NO_TIME;
+    if (!instance->timed || instance->cut)
+        set_unknown(instance);
     else if (lane->kind == CT_LANE_P2P)
         finish_p2p(instance, &m->sides[lane->side + i - lane->first]);
     else if (ct_op_infos[instance->base].cls == CT_ROOTED && nranks > 1)

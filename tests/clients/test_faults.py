@@ -77,6 +77,11 @@ def restart(tmp):
     shown = jobs.commtrace("ops", "--in-flight", watch.trace)
     if "all_reduce" not in shown:
         jobs.fail("ops --in-flight: %s" % shown)
+    died, = db.execute("SELECT text FROM finding WHERE code = 'PROCESS_DIED'"
+                       ).fetchone()
+    if "the last call of rank 1, all_reduce number 10 (3.906 KiB) of comm 0, " \
+            "is not known to have finished" not in died:
+        jobs.fail("of the killed rank: " + died)
     print("restart: two tries of one run; %d of %d calls of the killed rank "
           "from its ring, the last in flight" % (tries[0][5], len(killed)))
 
@@ -97,18 +102,29 @@ def skip(tmp):
                       ).fetchone()
     if came != (2,):
         jobs.fail("%s ranks came to the last call" % came)
-    # An abort ends the kernel, so that the call looks finished; but it ended
-    # after the abort had begun.
-    ended_by_abort = db.execute(
-        "SELECT p.rank, o.ordinal, c.count FROM op o"
-        "  JOIN op_class c ON c.process = o.process AND c.id = o.class"
-        "  JOIN comm_event e ON e.process = o.process AND e.comm = c.comm"
-        "  JOIN process p ON p.process = o.process"
-        " WHERE e.what = 'abort' AND o.enter_ns < e.at_ns AND"
-        "       (o.flags & ? OR o.enter_ns + o.gpu_off_ns + o.gpu_ns > e.at_ns)"
-        " ORDER BY p.rank", (UNFINISHED,)).fetchall()
-    if ended_by_abort != [(0, 10, 1010), (2, 10, 1010)]:
-        jobs.fail("ended by the abort: %s" % ended_by_abort)
+    # An abort ends the kernel, so that the call looks finished in a rank's
+    # file; but it ended after the abort had begun.
+    cut = db.execute(
+        "SELECT p.rank, v.ordinal, v.count, v.gpu_ns, v.transfer_ns"
+        "  FROM v_op v JOIN place p ON p.process = v.process"
+        " WHERE v.state = 'aborted' ORDER BY p.rank").fetchall()
+    if cut != [(0, 10, 1010, None, None), (2, 10, 1010, None, None)]:
+        jobs.fail("ended by the abort: %s" % cut)
+    found = jobs.report(watch.trace)["jobs"][0]["findings"][0]
+    if found["code"] != "RANK_NEVER_CAME":
+        jobs.fail("first finding: %s" % found)
+    for words in ("ranks 0, 2 waited in all_reduce number 10 (3.945 KiB) of the"
+                  " communicator of ranks 0-2 for ", ", until it was aborted",
+                  "rank 1 never came: it issued 10 calls there, the others 11"):
+        if words not in found["text"]:
+            jobs.fail("no '%s' in: %s" % (words, found["text"]))
+    if db.execute("SELECT text FROM finding WHERE code = 'RANK_NEVER_CAME'"
+                  ).fetchall() != [(found["text"],)]:
+        jobs.fail("job.db does not say so")
+    longest, = db.execute("SELECT max(coalesce(transfer_ns, 0) +"
+                          " coalesce(wait_ns, 0)) FROM instance").fetchone()
+    if longest > 10**9:
+        jobs.fail("the abandoned call counts as one of %d ns" % longest)
     print("skip: ranks 0 and 2 wait in an all-reduce to which rank 1 never "
           "came; the watchdogs aborted")
 

@@ -1,0 +1,220 @@
+/*
+ * RANK_NEVER_CAME and OP_NEVER_ENDED in words: who waited in what and how long,
+ * who never came and what those did instead.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "findings/stuck.h"
+
+struct waiters {
+    int n;
+    int64_t least_ns, most_ns;
+    bool aborted;
+    const struct ct_process *first;
+    const struct ct_op_row *op; /* of the first */
+};
+
+__attribute__((format(printf, 2, 3))) static void
+add(struct ct_finding_row *row, const char *format, ...)
+{
+    const size_t used = strlen(row->text);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(row->text + used, sizeof row->text - used, format, arguments);
+    va_end(arguments);
+}
+
+static const struct ct_op_row *op_in(const struct ct_hang *h, int process,
+                                     const struct ct_instance *instance)
+{
+    const struct ct_process *p = &h->trace->processes[process];
+    const int op = h->waits_in[process];
+
+    return op != CT_NONE && &h->job->instances[p->ops[op].instance] == instance
+               ? &p->ops[op]
+               : NULL;
+}
+
+static struct waiters list_waiters(const struct ct_hang *h,
+                                   const struct ct_instance *instance,
+                                   int *ranks)
+{
+    struct waiters w = {0};
+
+    for (int i = 0; i < h->job->nprocesses; i++) {
+        const struct ct_process *p = &h->trace->processes[h->job->processes[i]];
+        const struct ct_op_row *op = op_in(h, h->job->processes[i], instance);
+        int64_t ns;
+
+        if (!op)
+            continue;
+        ns = ct_stuck_ns(p, op);
+        if (!w.n) {
+            w.first = p;
+            w.op = op;
+            w.least_ns = w.most_ns = ns;
+        }
+        w.least_ns = ns < w.least_ns ? ns : w.least_ns;
+        w.most_ns = ns > w.most_ns ? ns : w.most_ns;
+        w.aborted |= (op->flags & CT_FLAG_CUT) != 0;
+        ranks[w.n++] = p->rank;
+    }
+    return w;
+}
+
+/* Ranks of the job that are so, and the process of the first; those without a
+ * trace are only counted. */
+static int list_members(const struct ct_hang *h,
+                        const struct ct_instance *instance,
+                        enum ct_presence presence, int *ranks, int *no_trace_p,
+                        int *process_p)
+{
+    const struct ct_comm *comm = &h->job->comms[instance->comm];
+    int n = 0;
+
+    *no_trace_p = 0;
+    *process_p = CT_NONE;
+    for (int r = 0; r < comm->nranks; r++) {
+        const int process = comm->members[r].process;
+
+        if (!ct_stuck_takes_part(instance, r) ||
+            ct_stuck_presence(h, instance, r) != presence)
+            continue;
+        if (process == CT_NONE) {
+            ++*no_trace_p;
+            continue;
+        }
+        *process_p = *process_p == CT_NONE ? process : *process_p;
+        ranks[n++] = h->trace->processes[process].rank;
+    }
+    return n;
+}
+
+static void say_when(struct ct_finding_row *row, const struct waiters *w)
+{
+    const struct ct_process *p = w->first;
+
+    if (w->op->step != CT_NONE)
+        add(row, " in step %d", w->op->step);
+    else if (p->nsteps > 0 && w->op - p->ops > p->steps[p->nsteps - 1].last_op)
+        add(row, " after step %d", p->nsteps - 1);
+}
+
+static void say_waiters(const struct ct_hang *h,
+                        const struct ct_instance *instance,
+                        const struct waiters *w, const int *ranks,
+                        struct ct_finding_row *row)
+{
+    char who[80], members[60], size[24];
+
+    ct_rank_list(ranks, w->n, who, sizeof who);
+    ct_ranks_text(h->trace, &h->job->comms[instance->comm], members,
+                  sizeof members);
+    ct_bytes_text((double)instance->bytes, size, sizeof size);
+    add(row,
+        "rank%s %s waited in %s number %" PRIu32
+        " (%s) of the communicator of ranks %s",
+        w->n == 1 ? "" : "s", who,
+        ct_op_infos[w->first->classes[w->op->cls].kind].name, instance->ordinal,
+        size, members);
+    say_when(row, w);
+    if (w->most_ns - w->least_ns < w->most_ns / 20)
+        add(row, " for %.3g s", (double)w->most_ns / 1e9);
+    else
+        add(row, " for %.3g to %.3g s", (double)w->least_ns / 1e9,
+            (double)w->most_ns / 1e9);
+    add(row,
+        w->aborted ? ", until it was aborted" : " at least, when last seen");
+}
+
+/* What the absent ones did instead. */
+static void say_instead(const struct ct_hang *h,
+                        const struct ct_instance *instance, int process,
+                        struct ct_finding_row *row)
+{
+    const struct ct_process *p = &h->trace->processes[process];
+    const enum ct_op_class cls = ct_op_infos[instance->base].cls;
+
+    if (cls == CT_COLL || cls == CT_ROOTED)
+        for (int r = 0; r < h->job->comms[instance->comm].nranks; r++)
+            if (h->job->comms[instance->comm].members[r].process == process)
+                add(row,
+                    ": it issued %" PRId64 " calls there, the others %" PRId64,
+                    h->issued[h->first[instance->comm] + r],
+                    (int64_t)instance->ordinal + 1);
+    if (h->waits_in[process] != CT_NONE) {
+        const struct ct_op_row *op = &p->ops[h->waits_in[process]];
+        const struct ct_op_class_row *class = &p->classes[op->cls];
+
+        add(row, "; it waited itself in %s number %" PRIu32 " of comm %d",
+            ct_op_infos[class->kind].name, op->ordinal,
+            p->comms[class->comm].comm);
+    } else if (p->end_ns != CT_NO_TIME) {
+        add(row, "; it closed its trace and was in no call");
+    }
+}
+
+static void say_absent(const struct ct_hang *h,
+                       const struct ct_instance *instance, int *ranks,
+                       struct ct_finding_row *row)
+{
+    int no_trace, process, n;
+    char who[80];
+
+    n = list_members(h, instance, CT_ABSENT, ranks, &no_trace, &process);
+    if (n) {
+        ct_rank_list(ranks, n, who, sizeof who);
+        add(row, "; rank%s %s never came", n == 1 ? "" : "s", who);
+        if (n == 1)
+            say_instead(h, instance, process, row);
+    }
+    n = list_members(h, instance, CT_UNKNOWN, ranks, &no_trace, &process);
+    if (n) {
+        ct_rank_list(ranks, n, who, sizeof who);
+        add(row, "; whether rank%s %s came is not known: %s not whole",
+            n == 1 ? "" : "s", who,
+            n == 1 ? "its trace is" : "their traces are");
+    }
+    if (no_trace)
+        add(row, "; %d of its ranks left no trace", no_trace);
+    if (n || no_trace)
+        row->confidence = .5;
+}
+
+void ct_stuck_tell(const struct ct_hang *h, const struct ct_instance *instance,
+                   struct ct_finding_row *row)
+{
+    const int nranks = h->job->comms[instance->comm].nranks;
+    int *ranks =
+        calloc((size_t)h->job->nprocesses + (size_t)nranks + 1, sizeof *ranks);
+    struct waiters w;
+
+    if (!ranks)
+        return;
+    w = list_waiters(h, instance, ranks);
+    say_waiters(h, instance, &w, ranks, row);
+    if (row->id == CT_FINDING_RANK_NEVER_CAME) {
+        say_absent(h, instance, ranks, row);
+        snprintf(row->advice, sizeof row->advice,
+                 "see what the absent ranks did: an exception, a branch that "
+                 "the others did not take, or a long pause");
+    } else {
+        add(row, "; all its ranks had come");
+        snprintf(row->advice, sizeof row->advice,
+                 "all ranks took part, so a link, a GPU or a peer process "
+                 "failed: see NCCL's log and the hosts'");
+    }
+    if (instance->mismatch)
+        add(row, "; ranks issued different calls under this number");
+    free(ranks);
+}
+
+void ct_stuck_tell_rest(int ops, struct ct_finding_row *row)
+{
+    add(row, "; %d more op%s hung behind", ops, ops == 1 ? "" : "s");
+}
