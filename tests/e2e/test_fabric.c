@@ -792,14 +792,14 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags);
 
 static void case_stub(struct test *t)
 {
-    void *symbol = dlsym(RTLD_DEFAULT, "ncclGroupSimulateEnd");
-    int (*simulate)(void *info);
+    void *symbol = dlsym(RTLD_DEFAULT, "ncclWinGetUserPtr");
+    int (*stub)(void);
 
     (void)t;
     expect(symbol != NULL, "every public name is there");
-    *(void **)&simulate = symbol;
-    expect(simulate(NULL) == ncclInvalidUsage, "stub");
-    expect(simulate(NULL) == ncclInvalidUsage, "stub");
+    *(void **)&stub = symbol;
+    expect(stub() == ncclInvalidUsage, "stub");
+    expect(stub() == ncclInvalidUsage, "stub");
 }
 
 /* ---- time ---- */

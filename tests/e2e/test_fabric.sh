@@ -52,7 +52,7 @@ case_config() {
         'link intra alpha_us'
     expect_error "1: 'straggler' needs rank= and compute=" \
         'straggler rank=1'
-    expect_error "1: 'explode' is none of die, stop, error" \
+    expect_error "1: 'explode' is none of die, stop, error, async" \
         'fault rank=1 op=1 action=explode'
     expect_error "1: 'maybe' is neither yes nor no" \
         'nvlink maybe'

@@ -4,108 +4,7 @@
  * a CUDA graph. Started by launch, one process per rank:
  * test_fabric_life CASE.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cuda_runtime.h>
-#include <nccl.h>
-
-#include "job.h"
-
-#define COUNT 1000
-
-struct test {
-    struct job job;
-    ncclComm_t world;
-    cudaStream_t stream;
-    int *d;
-};
-
-static void expect(int right, const char *what)
-{
-    if (!right)
-        die("%s", what);
-}
-
-static void sleep_ms(long ms)
-{
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    nanosleep(&t, NULL);
-}
-
-static void sync(struct test *t)
-{
-    check_cuda(cudaStreamSynchronize(t->stream), "cudaStreamSynchronize");
-}
-
-static void set(struct test *t, int value)
-{
-    int h[COUNT];
-
-    for (int i = 0; i < COUNT; i++)
-        h[i] = value;
-    check_cuda(
-        cudaMemcpyAsync(t->d, h, sizeof(h), cudaMemcpyHostToDevice, t->stream),
-        "cudaMemcpyAsync");
-}
-
-static void expect_all(struct test *t, int value, const char *what)
-{
-    int h[COUNT];
-
-    check_cuda(
-        cudaMemcpyAsync(h, t->d, sizeof(h), cudaMemcpyDeviceToHost, t->stream),
-        "cudaMemcpyAsync");
-    sync(t);
-    for (int i = 0; i < COUNT; i++)
-        expect(h[i] == value, what);
-}
-
-static ncclResult_t all_reduce(struct test *t, ncclComm_t comm)
-{
-    return ncclAllReduce(t->d, t->d, COUNT, ncclInt32, ncclSum, comm,
-                         t->stream);
-}
-
-static void barrier(struct test *t)
-{
-    check_nccl(all_reduce(t, t->world), "barrier");
-    sync(t);
-}
-
-/* Waits for the end of what is in progress; returns how it ended. */
-static ncclResult_t settle(ncclComm_t comm)
-{
-    ncclResult_t state;
-
-    do {
-        check_nccl(ncclCommGetAsyncError(comm, &state), "GetAsyncError");
-        sleep_ms(1);
-    } while (state == ncclInProgress);
-    return state;
-}
-
-static ncclUniqueId shared_id(struct test *t)
-{
-    ncclUniqueId id = {{0}};
-
-    if (!t->job.rank)
-        check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
-    check_cuda(cudaMemcpyAsync(t->d, &id, sizeof(id), cudaMemcpyHostToDevice,
-                               t->stream),
-               "cudaMemcpyAsync");
-    check_nccl(
-        ncclBroadcast(t->d, t->d, sizeof(id), ncclChar, 0, t->world, t->stream),
-        "ncclBroadcast");
-    check_cuda(cudaMemcpyAsync(&id, t->d, sizeof(id), cudaMemcpyDeviceToHost,
-                               t->stream),
-               "cudaMemcpyAsync");
-    sync(t);
-    return id;
-}
+#include "fabric_cases.h"
 
 /* ---- communicators that do not block ---- */
 
@@ -197,14 +96,6 @@ static void case_abort_init(struct test *t)
 }
 
 /* ---- revoke, shrink, abort ---- */
-
-static ncclComm_t second_world(struct test *t)
-{
-    ncclComm_t comm;
-
-    check_nccl(ncclCommSplit(t->world, 0, t->job.rank, &comm, NULL), "split");
-    return comm;
-}
 
 static void case_revoke(struct test *t)
 {
@@ -355,10 +246,7 @@ static void case_graph(struct test *t)
     check_nccl(ncclCommDestroy(comm), "CommDestroy");
 }
 
-static const struct {
-    const char *name;
-    void (*run)(struct test *t);
-} cases[] = {
+static const struct test_case cases[] = {
     {"nonblocking", case_nonblocking},
     {"abort_init", case_abort_init},
     {"revoke", case_revoke},
@@ -368,30 +256,7 @@ static const struct {
     {"graph", case_graph},
 };
 
-static void run(struct test *t, const char *name)
-{
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (!strcmp(cases[i].name, name)) {
-            cases[i].run(t);
-            return;
-        }
-    }
-    die("no case '%s'", name);
-}
-
 int main(int argc, char **argv)
 {
-    struct test t = {.job = job_from_environment()};
-
-    if (argc != 2)
-        die("usage: test_fabric_life CASE");
-    t.world = job_connect(&t.job);
-    check_cuda(cudaStreamCreateWithFlags(&t.stream, cudaStreamNonBlocking),
-               "cudaStreamCreate");
-    check_cuda(cudaMalloc((void **)&t.d, COUNT * sizeof(int)), "cudaMalloc");
-    run(&t, argv[1]);
-    check_cuda(cudaFree(t.d), "cudaFree");
-    check_cuda(cudaStreamDestroy(t.stream), "cudaStreamDestroy");
-    check_nccl(ncclCommDestroy(t.world), "ncclCommDestroy");
-    return 0;
+    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
 }

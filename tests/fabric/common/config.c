@@ -295,6 +295,7 @@ static int parse_action(const char *text, enum fabric_fault_action *out)
         [FABRIC_DIE] = "die",
         [FABRIC_STOP] = "stop",
         [FABRIC_ERROR] = "error",
+        [FABRIC_ASYNC] = "async",
     };
 
     for (int i = 0; i < (int)(sizeof(name) / sizeof(name[0])); i++) {
@@ -327,7 +328,7 @@ static int set_fault(struct fabric_config *c, struct line *line)
                 return bad(line, value, "is not the number of an op");
         } else if (!strcmp(line->word[i], "action")) {
             if (parse_action(value, &f.action))
-                return bad(line, value, "is none of die, stop, error");
+                return bad(line, value, "is none of die, stop, error, async");
             has_action = 1;
         } else {
             return bad(line, line->word[i], "is no key of fault");

@@ -26,7 +26,12 @@ struct fabric_straggler {
     double compute;
 };
 
-enum fabric_fault_action { FABRIC_DIE, FABRIC_STOP, FABRIC_ERROR };
+enum fabric_fault_action {
+    FABRIC_DIE,
+    FABRIC_STOP,
+    FABRIC_ERROR,
+    FABRIC_ASYNC
+};
 
 /* Strikes when the rank issues its op number op; the first is 1. */
 struct fabric_fault {

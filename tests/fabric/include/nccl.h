@@ -126,6 +126,21 @@ typedef struct ncclConfig_v22800 {
             NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT      \
     }
 
+typedef struct ncclSimInfo_v22200 {
+    size_t size;
+    unsigned int magic;
+    unsigned int version;
+    float estimatedTime;
+} ncclSimInfo_t;
+
+#define NCCL_UNDEF_FLOAT -1.0f
+#define NCCL_SIM_INFO_INITIALIZER                                        \
+    {                                                                    \
+        sizeof(ncclSimInfo_t), 0x74685283,                               \
+            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),            \
+            NCCL_UNDEF_FLOAT                                             \
+    }
+
 /* Every call exists twice: ncclX, which tools may replace, and pncclX. */
 #define FABRIC_NCCL(ret_, name_, params_) \
     ret_ nccl##name_ params_;             \
@@ -218,6 +233,7 @@ FABRIC_NCCL(ncclResult_t, Recv,
              ncclComm_t comm, cudaStream_t stream))
 FABRIC_NCCL(ncclResult_t, GroupStart, (void))
 FABRIC_NCCL(ncclResult_t, GroupEnd, (void))
+FABRIC_NCCL(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo))
 
 #undef FABRIC_NCCL
 

@@ -8,11 +8,13 @@
 
 #include "common/hash.h"
 #include "common/identity.h"
+#include "commtrace/nccl_hash.h"
 #include "nccl/api.h"
 #include "nccl/group.h"
 #include "nccl/job.h"
 #include "nccl/redop.h"
 #include "nccl/release.h"
+#include "nccl/rma.h"
 #include "nccl/segment.h"
 
 #define COMM_MAGIC UINT64_C(0x6661627269634e43)
@@ -59,9 +61,25 @@ void comm_leave(void)
     cuCtxPopCurrent(NULL);
 }
 
+/* NCCL makes the device current by the runtime, which keeps its primary
+ * context active from then on. */
+static CUresult activate(int device)
+{
+    static _Atomic uint64_t active;
+    uint64_t bit = UINT64_C(1) << (device & 63);
+    CUcontext ctx;
+
+    if (atomic_fetch_or(&active, bit) & bit)
+        return CUDA_SUCCESS;
+    return cuDevicePrimaryCtxRetain(&ctx, device);
+}
+
 static CUresult create_event(struct ncclComm *comm)
 {
-    CUresult rc = comm_enter(comm);
+    CUresult rc = activate(comm->device);
+
+    if (!rc)
+        rc = comm_enter(comm);
 
     if (rc)
         return rc;
@@ -211,6 +229,8 @@ void comm_free(struct ncclComm *comm)
         cuEventDestroy(comm->issued);
     pthread_cond_destroy(&comm->changed);
     pthread_mutex_destroy(&comm->lock);
+    rma_free(comm->rma);
+    free(comm->shrunk);
     free(comm->premul);
     free(comm->messages);
     free(comm->link_free_ns);
@@ -221,10 +241,8 @@ void comm_free(struct ncclComm *comm)
 /* Like NCCL's: a random magic, the root's address, zeros. */
 NCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId))
 {
-    struct {
-        uint64_t magic;
-        struct sockaddr_in address;
-    } id = {0};
+    struct ct_nccl_id id = {0};
+    struct sockaddr_in address = {.sin_family = AF_INET};
     unsigned char noise[10];
 
     if (!uniqueId)
@@ -233,16 +251,15 @@ NCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId))
         return nccl_fail(ncclSystemError, "GetUniqueId: no random numbers");
     segment_sweep();
     memcpy(&id.magic, noise, sizeof(id.magic));
-    id.address.sin_family = AF_INET;
-    id.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    memcpy(&id.address.sin_port, noise + sizeof(id.magic), 2);
-    memset(uniqueId, 0, sizeof(*uniqueId));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    memcpy(&address.sin_port, noise + sizeof(id.magic), 2);
+    memcpy(id.address, &address, sizeof(address));
     memcpy(uniqueId, &id, sizeof(id));
     return ncclSuccess;
 }
 
 /* The caller's current device, as in NCCL. */
-static CUresult current_device(int *device)
+CUresult comm_current_device(int *device)
 {
     CUresult rc = cuInit(0);
 
@@ -303,6 +320,8 @@ static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
     if (!*newcomm)
         return group_fail(ncclSystemError);
     (*newcomm)->noise = (uint64_t)nranks;
+    (*newcomm)->nccl_hash = ct_nccl_hash_of_id(id);
+    memcpy(&(*newcomm)->nccl_magic, id, sizeof(uint64_t));
     comm_configure(*newcomm, config, NULL);
     return group_add_init(*newcomm);
 }
@@ -319,7 +338,7 @@ static ncclResult_t init_current(ncclComm_t *comm, int nranks,
     if (!comm || nranks < 1 || rank < 0 || rank >= nranks)
         return group_fail(nccl_fail(
             ncclInvalidArgument, "CommInitRank: rank %d of %d", rank, nranks));
-    if (current_device(&device))
+    if (comm_current_device(&device))
         return group_fail(
             nccl_fail(ncclUnhandledCudaError, "CommInitRank: no device"));
     return init_rank(comm, nranks, id, rank, device, config);
@@ -375,7 +394,7 @@ NCCL_API(ncclResult_t, CommInitAll,
 
     if (!comm || ndev < 1)
         return nccl_fail(ncclInvalidArgument, "CommInitAll: %d devices", ndev);
-    if (current_device(&device) || cuDeviceGetCount(&devices))
+    if (comm_current_device(&device) || cuDeviceGetCount(&devices))
         return nccl_fail(ncclUnhandledCudaError, "CommInitAll: no device");
     for (int i = 0; i < ndev; i++) {
         int d = devlist ? devlist[i] : i;

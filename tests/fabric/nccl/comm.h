@@ -16,6 +16,9 @@ struct ncclComm {
     uint64_t magic;
     uint64_t id;    /* equal on all ranks, different for each communicator */
     uint64_t noise; /* names it the same in every run of the job */
+    uint64_t nccl_hash; /* as NCCL numbers it, see commtrace/nccl_hash.h */
+    uint64_t nccl_magic;
+    uint32_t children; /* splits and grows */
     int rank;
     int nranks;
     int device;
@@ -26,8 +29,10 @@ struct ncclComm {
     _Atomic int aborted; /* nothing more runs; freed with the last task */
     _Atomic int revoked; /* no op runs any more; splits still do */
     int finalized;
+    int suspended;
     uint32_t splits;
-    uint32_t shrinks;
+    struct shrunk *shrunk; /* sets of ranks left out, see split.c */
+    int n_shrunk;
     int connected; /* an op has been launched */
 
     /* Per destination; only the stream task that runs now uses them. */
@@ -47,6 +52,7 @@ struct ncclComm {
 
     struct premul *premul; /* reduction operators of the user's own */
     int premuls;
+    struct rma *rma; /* windows and signals; NULL: none yet */
 };
 
 /* ncclSuccess, or what NCCL says of a handle that is none. */
@@ -78,6 +84,7 @@ struct ncclComm *comm_attach(uint64_t id, int nranks, int rank, int device,
 ncclResult_t comm_await_all(struct ncclComm *comm);
 void comm_free(struct ncclComm *comm);
 /* What a new communicator takes from its config, or from its parent. */
+CUresult comm_current_device(int *device);
 ncclResult_t comm_check_config(const ncclConfig_t *config);
 void comm_configure(struct ncclComm *comm, const ncclConfig_t *config,
                     const struct ncclComm *parent);

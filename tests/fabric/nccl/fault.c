@@ -7,8 +7,9 @@
 #include "common/config.h"
 #include "common/identity.h"
 #include "nccl/api.h"
+#include "nccl/comm.h"
 
-static ncclResult_t strike(const struct fabric_fault *fault)
+static ncclResult_t strike(const struct fabric_fault *fault, ncclComm_t comm)
 {
     switch (fault->action) {
     case FABRIC_DIE:
@@ -17,6 +18,9 @@ static ncclResult_t strike(const struct fabric_fault *fault)
     case FABRIC_STOP:
         raise(SIGSTOP);
         break;
+    case FABRIC_ASYNC:
+        atomic_store(&comm->state, ncclRemoteError);
+        break;
     case FABRIC_ERROR:
         return nccl_fail(ncclSystemError, "fault of rank %d at op %llu",
                          fault->rank, (unsigned long long)fault->op);
@@ -24,7 +28,7 @@ static ncclResult_t strike(const struct fabric_fault *fault)
     return ncclSuccess;
 }
 
-ncclResult_t fault_strike(void)
+ncclResult_t fault_strike(ncclComm_t comm)
 {
     static _Atomic uint64_t issued;
     const struct fabric_config *config = fabric_config();
@@ -37,7 +41,7 @@ ncclResult_t fault_strike(void)
         const struct fabric_fault *fault = &config->fault[i];
 
         if (fault->rank == fabric_rank() && fault->op == op)
-            return strike(fault);
+            return strike(fault, comm);
     }
     return ncclSuccess;
 }

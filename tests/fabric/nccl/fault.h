@@ -4,7 +4,7 @@
 
 #include <nccl.h>
 
-/* To be called once for each op that this process issues. */
-ncclResult_t fault_strike(void);
+/* To be called once for each op that this process issues, on comm. */
+ncclResult_t fault_strike(ncclComm_t comm);
 
 #endif

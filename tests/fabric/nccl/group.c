@@ -9,6 +9,8 @@
 #include "nccl/op.h"
 #include "nccl/split.h"
 
+#define SIM_INFO_MAGIC 0x74685283u
+
 struct group {
     int depth;
     ncclResult_t error;
@@ -257,17 +259,26 @@ static ncclResult_t run_by_helper(struct group *g, const struct members *m)
     return result;
 }
 
+/* The group at its outermost end, taken from the thread; false: not there. */
+static int take_group(struct group *g)
+{
+    if (--group.depth)
+        return 0;
+    *g = group;
+    group = (struct group){0};
+    return 1;
+}
+
 ncclResult_t group_end(void)
 {
-    struct group g = group;
+    struct group g;
     struct members members;
     ncclResult_t result;
 
     if (!group.depth)
         return nccl_fail(ncclInvalidUsage, "GroupEnd: not in a group call");
-    if (--group.depth)
+    if (!take_group(&g))
         return ncclSuccess;
-    group = (struct group){0};
     result = g.error;
     if (!result && find_members(&g, &members))
         result = ncclSystemError;
@@ -277,6 +288,33 @@ ncclResult_t group_end(void)
     }
     release(&g);
     return result;
+}
+
+/* Communicators are made, ops only thought of. */
+static ncclResult_t group_simulate(ncclSimInfo_t *info)
+{
+    struct group g;
+    ncclResult_t result;
+
+    if (!take_group(&g))
+        return ncclSuccess;
+    for (int i = 0; i < g.n_ops && info; i++)
+        info->estimatedTime = (i ? info->estimatedTime : 0) + 10;
+    g.n_ops = 0;
+    result = g.error ? g.error : run(&g);
+    release(&g);
+    return result;
+}
+
+NCCL_API(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo))
+{
+    if (!group.depth)
+        return nccl_fail(ncclInvalidUsage,
+                         "GroupSimulateEnd: not in a group call");
+    if (simInfo && simInfo->magic != SIM_INFO_MAGIC)
+        return nccl_fail(ncclInvalidArgument,
+                         "simInfo is not from NCCL_SIM_INFO_INITIALIZER");
+    return group_simulate(simInfo);
 }
 
 NCCL_API(ncclResult_t, GroupStart, (void))

@@ -9,9 +9,11 @@
 #include "nccl/comm.h"
 #include "nccl/op.h"
 #include "nccl/reduce.h"
+#include "nccl/rma.h"
 #include "nccl/wire.h"
 
-/* Collectives run one after the other, then all sends and receives at once.
+/* Collectives run one after the other, then all sends and receives at once,
+ * then puts, and waits for signals.
  * A captured launch runs as often as its graph is launched. */
 struct launch {
     struct ncclComm *comm;
@@ -48,14 +50,27 @@ static int run_p2p(const struct launch *launch, int64_t *time_ns)
     return rc;
 }
 
+static int run_rma(const struct launch *launch, enum op_kind kind,
+                   int64_t *time_ns)
+{
+    for (int i = 0; i < launch->n; i++) {
+        if (launch->op[i].kind == kind && rma_run(&launch->op[i], time_ns))
+            return -1;
+    }
+    return 0;
+}
+
 static int run_all(const struct launch *launch, int64_t *time_ns)
 {
     for (int i = 0; i < launch->n; i++) {
-        if (!op_is_p2p(&launch->op[i]) &&
-            collective_run(&launch->op[i], time_ns))
+        const struct op *op = &launch->op[i];
+
+        if (!op_is_p2p(op) && !op_is_rma(op) && collective_run(op, time_ns))
             return -1;
     }
-    return run_p2p(launch, time_ns);
+    if (run_p2p(launch, time_ns) || run_rma(launch, OP_PUT, time_ns))
+        return -1;
+    return run_rma(launch, OP_WAIT, time_ns);
 }
 
 static int64_t run_launch(void *arg, int64_t start_ns)

@@ -117,35 +117,3 @@ NCCL_API(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle))
     (void)handle;
     return comm_check(comm);
 }
-
-/* All memory is everybody's: a window is no more than its name. */
-struct ncclWindow_vidmem {
-    void *buffer;
-};
-
-NCCL_API(ncclResult_t, CommWindowRegister,
-         (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
-          int winFlags))
-{
-    ncclResult_t result = comm_check_ready(comm);
-
-    if (result)
-        return result;
-    if (!buff || !size || !win || winFlags & ~NCCL_WIN_COLL_SYMMETRIC)
-        return nccl_fail(ncclInvalidArgument, "CommWindowRegister");
-    *win = malloc(sizeof(**win));
-    if (!*win)
-        return ncclSystemError;
-    (*win)->buffer = buff;
-    return ncclSuccess;
-}
-
-NCCL_API(ncclResult_t, CommWindowDeregister,
-         (ncclComm_t comm, ncclWindow_t win))
-{
-    ncclResult_t result = comm_check(comm);
-
-    if (!result)
-        free(win);
-    return result;
-}

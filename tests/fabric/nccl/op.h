@@ -14,7 +14,9 @@ enum op_kind {
     OP_BROADCAST,
     OP_REDUCE,
     OP_SEND,
-    OP_RECV
+    OP_RECV,
+    OP_PUT, /* with or without bytes, and a signal */
+    OP_WAIT
 };
 
 struct op {
@@ -30,12 +32,26 @@ struct op {
     double factor;      /* of a PreMulSum; multiplied in before the sum */
     const void *scalar; /* or where the factor will be when the op runs */
     int premul;
+    struct {
+        uint32_t window; /* its number; 0: none */
+        uint64_t offset;
+        int index, context;
+        int times; /* signals to wait for */
+    } signal;
 };
 
 static inline int op_is_p2p(const struct op *op)
 {
     return op->kind == OP_SEND || op->kind == OP_RECV;
 }
+
+static inline int op_is_rma(const struct op *op)
+{
+    return op->kind == OP_PUT || op->kind == OP_WAIT;
+}
+
+/* Whether its arguments, and its communicator's state, allow it. */
+ncclResult_t op_check(struct op *op, const char *call);
 
 /* Runs a collective; *time_ns is its start, then its end; -1 when aborted. */
 int collective_run(const struct op *op, int64_t *time_ns);

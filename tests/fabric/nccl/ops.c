@@ -12,7 +12,8 @@
 
 static int has_root(const struct op *op)
 {
-    return op->kind == OP_BROADCAST || op->kind == OP_REDUCE || op_is_p2p(op);
+    return op->kind == OP_BROADCAST || op->kind == OP_REDUCE || op_is_p2p(op) ||
+           op_is_rma(op);
 }
 
 static int reduces(const struct op *op)
@@ -21,7 +22,7 @@ static int reduces(const struct op *op)
            op->kind == OP_REDUCE;
 }
 
-static ncclResult_t check(struct op *op, const char *call)
+ncclResult_t op_check(struct op *op, const char *call)
 {
     ncclResult_t result = comm_check_ready(op->comm);
 
@@ -29,6 +30,9 @@ static ncclResult_t check(struct op *op, const char *call)
         return result;
     if (atomic_load(&op->comm->revoked))
         return nccl_fail(ncclInvalidUsage, "%s: communicator is revoked", call);
+    if (op->comm->suspended)
+        return nccl_fail(ncclInvalidUsage, "%s: communicator is suspended",
+                         call);
     if (op->comm->finalized)
         return nccl_fail(ncclInvalidArgument, "%s: communicator is finalized",
                          call);
@@ -45,10 +49,10 @@ static ncclResult_t check(struct op *op, const char *call)
  * the group. An empty send is a message like any other. */
 static ncclResult_t enqueue(struct op *op, const char *call)
 {
-    ncclResult_t result = check(op, call);
+    ncclResult_t result = op_check(op, call);
 
     if (!result)
-        result = fault_strike();
+        result = fault_strike(op->comm);
     if (result)
         return group_fail(result);
     if (op_is_p2p(op))
@@ -223,10 +227,10 @@ static ncclResult_t exchange_check(const struct exchange *x, int root,
                     .type = x->type,
                     .peer = root,
                     .comm = x->comm};
-    ncclResult_t result = check(&op, call);
+    ncclResult_t result = op_check(&op, call);
 
     if (!result)
-        result = fault_strike();
+        result = fault_strike(x->comm);
     return result ? group_fail(result) : ncclSuccess;
 }
 

@@ -33,10 +33,16 @@ static size_t pipes_offset(int nranks)
     return (end + PAGE - 1) / PAGE * PAGE;
 }
 
-static size_t segment_bytes(int nranks)
+static size_t mailboxes_offset(int nranks)
 {
     return pipes_offset(nranks) +
            (size_t)nranks * (size_t)nranks * sizeof(struct pipe);
+}
+
+static size_t segment_bytes(int nranks)
+{
+    return mailboxes_offset(nranks) +
+           (size_t)nranks * (size_t)nranks * sizeof(struct mailbox);
 }
 
 struct seat *segment_seat(struct segment *segment, int rank)
@@ -54,6 +60,15 @@ struct pipe *segment_pipe(struct segment *segment, int src, int dst)
     size_t index = (size_t)src * (size_t)nranks + (size_t)dst;
 
     return (struct pipe *)(base + pipes_offset(nranks)) + index;
+}
+
+struct mailbox *segment_mailbox(struct segment *segment, int src, int dst)
+{
+    char *base = (char *)segment;
+    int nranks = atomic_load_explicit(&segment->nranks, memory_order_relaxed);
+    size_t index = (size_t)src * (size_t)nranks + (size_t)dst;
+
+    return (struct mailbox *)(base + mailboxes_offset(nranks)) + index;
 }
 
 static key_t key_of(uint64_t id)

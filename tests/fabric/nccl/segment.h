@@ -55,6 +55,20 @@ struct pipe {
     char data[PIPE_BYTES];
 };
 
+/* What a rank has put into another's windows and that one has not taken. One
+ * writer, one reader; counts only grow. */
+#define MAILBOX_BYTES ((uint64_t)1 << 20)
+
+struct mailbox {
+    _Atomic uint64_t written;
+    char writer_line[56];
+    _Atomic uint64_t read;
+    _Atomic uint32_t hungry; /* the writer wants to hear of room */
+    char reader_line[52];
+    char pad[4096 - 128];
+    char data[MAILBOX_BYTES];
+};
+
 struct segment {
     _Atomic uint64_t id;
     _Atomic int nranks;
@@ -68,6 +82,7 @@ void segment_detach(struct segment *segment);
 
 struct seat *segment_seat(struct segment *segment, int rank);
 struct pipe *segment_pipe(struct segment *segment, int src, int dst);
+struct mailbox *segment_mailbox(struct segment *segment, int src, int dst);
 
 /* To wait: read the bell, look whether there is something to do, sleep. */
 uint32_t seat_listen(struct seat *seat);

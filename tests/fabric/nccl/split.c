@@ -1,8 +1,10 @@
 #include "nccl/split.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "common/hash.h"
+#include "commtrace/nccl_hash.h"
 #include "nccl/api.h"
 #include "nccl/comm.h"
 #include "nccl/group.h"
@@ -31,6 +33,30 @@ static int await_counters(struct ncclComm *comm, uint32_t n, int counted)
     return 0;
 }
 
+/* Shrinks that left out the same ranks are told apart by their number; those
+ * of other ranks are not called by all. */
+struct shrunk {
+    uint64_t set;
+    uint32_t times;
+};
+
+static uint32_t count_shrink(struct ncclComm *comm, uint64_t set)
+{
+    struct shrunk *more;
+
+    for (int i = 0; i < comm->n_shrunk; i++) {
+        if (comm->shrunk[i].set == set)
+            return ++comm->shrunk[i].times;
+    }
+    more = realloc(comm->shrunk,
+                   ((size_t)comm->n_shrunk + 1) * sizeof(*comm->shrunk));
+    if (!more)
+        return 0;
+    comm->shrunk = more;
+    more[comm->n_shrunk++] = (struct shrunk){set, 1};
+    return 1;
+}
+
 /* A ballot is used again once every rank has read what was on it. */
 ncclResult_t split_vote(struct split *split)
 {
@@ -39,8 +65,8 @@ ncclResult_t split_vote(struct split *split)
     struct ballot *ballot;
 
     if (split->is_shrink) {
-        split->number = ++comm->shrinks;
-        return ncclSuccess;
+        split->number = count_shrink(comm, split->set);
+        return split->number ? ncclSuccess : ncclSystemError;
     }
     split->number = ++comm->splits;
     if (split->number > SEGMENT_BALLOTS &&
@@ -79,7 +105,7 @@ static uint64_t derive(uint64_t parent, const struct split *split)
     uint64_t vote = (uint64_t)split->number << 32 | (uint32_t)split->color;
 
     if (split->is_shrink)
-        vote = ~vote;
+        vote = ~(vote ^ split->set << 16);
 
     return fabric_mix(parent + fabric_mix(vote));
 }
@@ -109,6 +135,8 @@ ncclResult_t split_count(struct split *split)
         return ncclSystemError;
     split->child->noise = derive(comm->noise, split);
     split->child->blocking = split->blocking;
+    split->child->nccl_hash = split->child->nccl_magic = ct_nccl_hash_of_child(
+        comm->nccl_hash, (int)split->nccl_number, split->color);
     return ncclSuccess;
 }
 
@@ -146,10 +174,21 @@ NCCL_API(ncclResult_t, CommSplit,
     *newcomm = NULL;
     return group_add_split(
         &(struct split){.parent = comm,
+                        .nccl_number = ++comm->children,
                         .color = color,
                         .key = key,
                         .newcomm = newcomm,
                         .blocking = blocking_of(comm, config)});
+}
+
+/* Equal for equal sets, whatever their order. */
+static uint64_t set_of(const int *ranks, int n)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += fabric_mix((uint64_t)ranks[i] + 1);
+    return fabric_mix(sum);
 }
 
 /* My place among those that stay; -1 when I am not. */
@@ -192,6 +231,7 @@ NCCL_API(ncclResult_t, CommShrink,
         return group_fail(nccl_fail(ncclInvalidArgument, "CommShrink: %d ranks",
                                     excludeRanksCount));
     *newcomm = NULL;
+    split.set = set_of(excludeRanksList, excludeRanksCount);
     split.rank = place_after(comm, excludeRanksList, excludeRanksCount);
     split.nranks = comm->nranks - excludeRanksCount;
     split.blocking = blocking_of(comm, config);

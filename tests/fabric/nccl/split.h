@@ -16,6 +16,8 @@ struct split {
     int key;
     ncclComm_t *newcomm;
     int is_shrink; /* then the place is known from the start */
+    uint64_t set;  /* of ranks that the shrink leaves out */
+    uint32_t nccl_number;
     int rank;
     int nranks;
     uint32_t number; /* of this split among the parent's */

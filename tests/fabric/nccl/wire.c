@@ -44,22 +44,19 @@ static double stretch(struct ncclComm *comm, int peer, double jitter)
     return 1 + jitter * ((double)(h >> 11) * 0x1p-52 - 1);
 }
 
-/* Books the link for a message; returns when its last byte has left. */
-static int64_t book_link(struct transfer *t, struct message *m,
-                         int64_t *ready_ns)
+int64_t wire_book(struct ncclComm *comm, int peer, size_t bytes,
+                  int64_t start_ns, int64_t *ready_ns)
 {
-    struct ncclComm *comm = t->comm;
-    const struct fabric_link *link = link_of(comm, m->peer);
-    double f = stretch(comm, m->peer, link->jitter);
-    int64_t start = t->start_ns;
+    const struct fabric_link *link = link_of(comm, peer);
+    double f = stretch(comm, peer, link->jitter);
 
-    if (start < comm->link_free_ns[m->peer])
-        start = comm->link_free_ns[m->peer];
-    start += (int64_t)((double)m->bytes / link->bytes_per_ns * f);
-    comm->link_free_ns[m->peer] = start;
-    comm->messages[m->peer]++;
-    *ready_ns = start + (int64_t)((double)link->alpha_ns * f);
-    return start;
+    if (start_ns < comm->link_free_ns[peer])
+        start_ns = comm->link_free_ns[peer];
+    start_ns += (int64_t)((double)bytes / link->bytes_per_ns * f);
+    comm->link_free_ns[peer] = start_ns;
+    comm->messages[peer]++;
+    *ready_ns = start_ns + (int64_t)((double)link->alpha_ns * f);
+    return start_ns;
 }
 
 /* An empty pipe starts anew at its first byte: small messages then use few
@@ -110,7 +107,8 @@ static int send_envelope(struct transfer *t, struct message *m,
     }
     envelope->bytes = m->bytes;
     envelope->at = place(pipe);
-    m->end_ns = book_link(t, m, &envelope->ready_ns);
+    m->end_ns =
+        wire_book(t->comm, m->peer, m->bytes, t->start_ns, &envelope->ready_ns);
     atomic_store_explicit(&pipe->written, envelope->at, memory_order_relaxed);
     /* Release: the envelope before its number. */
     atomic_store_explicit(&pipe->sent, sent + 1, memory_order_release);

@@ -31,6 +31,10 @@ struct message {
     struct message *next;
 };
 
+/* Books the link for a message: when its last byte has left; and has come. */
+int64_t wire_book(struct ncclComm *comm, int peer, size_t bytes,
+                  int64_t start_ns, int64_t *ready_ns);
+
 /*
  * Moves all messages at once, those of one peer and direction in order.
  * *time_ns is their start, then the end of the last; -1 when aborted.
