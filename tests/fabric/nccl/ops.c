@@ -64,15 +64,16 @@ static ncclResult_t enqueue(struct op *op, const char *call)
     return group_add_op(op);
 }
 
-/* Of a communicator that does not block NCCL asks its own public function. */
+/* Of a communicator that does not block NCCL asks its own public function. A
+ * helper may be done by then, but the answer is to be the same every time. */
 static ncclResult_t issue(struct op *op, const char *call)
 {
-    ncclResult_t result = enqueue(op, call);
+    ncclResult_t result = enqueue(op, call), state = ncclSuccess;
 
     if ((result == ncclSuccess || result == ncclInProgress) &&
         !op->comm->blocking)
-        ncclCommGetAsyncError(op->comm, &result);
-    return result;
+        ncclCommGetAsyncError(op->comm, &state);
+    return result == ncclSuccess ? state : result;
 }
 
 NCCL_API(ncclResult_t, AllReduce,
