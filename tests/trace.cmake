@@ -8,7 +8,8 @@ foreach(name load recover join match steps usage)
   add_executable(trace_${name} ${CMAKE_CURRENT_LIST_DIR}/unit/trace_${name}.c)
   target_link_libraries(trace_${name} PRIVATE trace_files)
   target_compile_definitions(trace_${name} PRIVATE
-    TRACEGEN="$<TARGET_FILE:tracegen>")
+    TRACEGEN="$<TARGET_FILE:tracegen>"
+    VERSION1_SQL="${CMAKE_CURRENT_LIST_DIR}/unit/trace_version1.sql")
   add_dependencies(trace_${name} tracegen)
   add_test(NAME unit.trace_${name} COMMAND trace_${name})
   set_tests_properties(unit.trace_${name} PROPERTIES LABELS unit TIMEOUT 300)

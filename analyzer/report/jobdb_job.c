@@ -16,6 +16,9 @@ static void put_job_row(struct jobdb *db, const struct view *view)
     jobdb_int(db, job->ndomains);
     jobdb_int(db, job->nsteps);
     jobdb_time(db, job->nsteps ? job->step_ns : CT_NO_TIME);
+    jobdb_text(db, job->run_id);
+    jobdb_int(db, job->restart);
+    jobdb_int(db, job->start_real_ns);
     jobdb_end(db);
 }
 

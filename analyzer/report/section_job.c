@@ -6,7 +6,8 @@
 #include <string.h>
 
 struct job_card {
-    const char *command;
+    const char *command, *run_id;
+    int restart;
     int processes, world_size, nodes, domains, communicators;
     int tp, pp, dp, layers_per_stage, micro_batches;
     int steps;
@@ -18,6 +19,8 @@ struct job_card {
 
 static const struct out_column card_columns[] = {
     OUT_COL(struct job_card, command, "", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, run_id, "", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, restart, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, processes, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, world_size, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, nodes, "", OUT_INT, 0, OUT_BOTH),
@@ -52,6 +55,8 @@ static void fill_card(struct job_card *card, const struct view *view)
 {
     const struct ct_job *job = view->job;
 
+    card->run_id = job->run_id;
+    card->restart = job->restart;
     card->processes = job->nprocesses;
     card->world_size = known(job->world_size);
     card->nodes = job->nnodes;
@@ -163,6 +168,21 @@ static void say_trouble(struct out *out, const struct job_card *card)
                  plural(card->mismatches));
 }
 
+/* Which of a launch's tries this is, where there were several. */
+static void say_run(struct out *out, const struct job_card *card,
+                    const struct view *view)
+{
+    int tries = 0;
+
+    for (int i = 0; card->run_id && i < view->trace->njobs; i++)
+        tries += view->trace->jobs[i].run_id &&
+                 !strcmp(view->trace->jobs[i].run_id, card->run_id);
+    if (tries > 1 || (card->run_id && card->restart))
+        out_fact(out, "run",
+                 "%.60s, restart %d; %d of its tries in this report",
+                 card->run_id, card->restart, tries);
+}
+
 static void say_card(struct out *out, const struct job_card *card,
                      const struct view *view)
 {
@@ -172,6 +192,7 @@ static void say_card(struct out *out, const struct job_card *card,
     list_nodes(view, nodes, sizeof nodes);
     if (card->command)
         out_fact(out, "command", "%.180s", card->command);
+    say_run(out, card, view);
     if (traced > card->processes)
         snprintf(in, sizeof in, " in %d process%s", card->processes,
                  card->processes == 1 ? "" : "es");

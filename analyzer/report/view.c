@@ -28,6 +28,16 @@ static int open_trace(const struct cli *cli, char *const *paths, int npaths,
     return -1;
 }
 
+static const struct ct_job *largest_job(const struct ct_trace *trace)
+{
+    const struct ct_job *largest = &trace->jobs[0];
+
+    for (int i = 1; i < trace->njobs; i++)
+        if (trace->jobs[i].nprocesses > largest->nprocesses)
+            largest = &trace->jobs[i];
+    return largest;
+}
+
 /* A sweep is one job; of several the largest tells most. */
 static int open_reference(struct view_input *input, const struct cli *cli)
 {
@@ -39,7 +49,7 @@ static int open_reference(struct view_input *input, const struct cli *cli)
         fprintf(stderr, "%s: %s holds %d jobs; the largest is the reference\n",
                 cli->command, cli->reference, input->reference_trace->njobs);
     input->reference = ct_model_build(input->reference_trace,
-                                      &input->reference_trace->jobs[0]);
+                                      largest_job(input->reference_trace));
     if (input->reference)
         return 0;
     cli_fail(cli, "out of memory");

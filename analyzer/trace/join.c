@@ -46,15 +46,29 @@ static void unite(struct ct_trace *trace)
 
 struct group { /* a job before it has its number */
     int root, n, first;
+    int64_t start_ns;
 };
 
-static int larger_first(const void *left, const void *right)
+static int earlier_first(const void *left, const void *right)
 {
     const struct group *a = left, *b = right;
 
-    if (a->n != b->n)
-        return a->n > b->n ? -1 : 1;
+    if (!a->n != !b->n)
+        return a->n ? -1 : 1;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
     return a->first < b->first ? -1 : 1;
+}
+
+/* What is common to the processes of a job. */
+static void describe(struct ct_job *job, const struct ct_process *p)
+{
+    if (job->nprocesses == 0 || p->t0_real_ns < job->start_real_ns)
+        job->start_real_ns = p->t0_real_ns;
+    if (!job->run_id)
+        job->run_id = p->run_id;
+    if (p->restart > job->restart)
+        job->restart = p->restart;
 }
 
 static void number_jobs(struct ct_trace *trace)
@@ -68,10 +82,14 @@ static void number_jobs(struct ct_trace *trace)
     for (i = 0; i < n; i++) {
         struct group *group = &groups[trace->processes[i].job];
 
+        const int64_t start_ns = trace->processes[i].t0_real_ns;
+
         if (!group->n++)
             group->first = i;
+        if (group->n == 1 || start_ns < group->start_ns)
+            group->start_ns = start_ns;
     }
-    qsort(groups, (size_t)n, sizeof(*groups), larger_first);
+    qsort(groups, (size_t)n, sizeof(*groups), earlier_first);
     for (; njobs < n && groups[njobs].n; njobs++)
         job_of[groups[njobs].root] = njobs;
     trace->njobs = njobs;
@@ -86,6 +104,7 @@ static void number_jobs(struct ct_trace *trace)
 
         p->job = job_of[p->job];
         job = &trace->jobs[p->job];
+        describe(job, p);
         job->processes[job->nprocesses++] = i;
     }
     free(job_of);

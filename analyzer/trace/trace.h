@@ -240,8 +240,11 @@ struct ct_usage {
 
 struct ct_job {
     int nprocesses;
-    int *processes; /* indices in ct_trace.processes, by rank */
-    int world_size; /* by the launcher, else the largest communicator */
+    int *processes;        /* indices in ct_trace.processes, by rank */
+    int64_t start_real_ns; /* of the first process; the host's CLOCK_REALTIME */
+    const char *run_id; /* common to the tries of one launch; NULL: unknown */
+    int restart;        /* number of the try, from 0 */
+    int world_size;     /* by the launcher, else the largest communicator */
     int nnodes, ndomains;
     const char **node_names; /* a host name of each node */
     int ncomms, ninstances, nusages;
@@ -260,7 +263,7 @@ struct ct_job {
 struct ct_trace {
     int nprocesses, njobs;
     struct ct_process *processes;
-    struct ct_job *jobs;  /* by number of processes, largest first */
+    struct ct_job *jobs;  /* as they were started */
     int nskipped;         /* files that could not be read */
     const char **skipped; /* "FILE: reason" each */
     struct ct_arena *arena;

@@ -66,9 +66,20 @@ def restart(tmp):
         " GROUP BY a.job ORDER BY min(p.restart)").fetchall()
     if [t[1:5] for t in tries] != [(2, 1, 0, 2), (2, 1, 1, 0)]:
         jobs.fail("tries are told apart as %s" % tries)
-    if db.execute("SELECT count(DISTINCT run_id) FROM process").fetchone() \
-            != (1,):
-        jobs.fail("the tries have no common run id")
+    if [t[0] for t in tries] != [0, 1]:
+        jobs.fail("the first try is job %d" % tries[0][0])
+    runs = db.execute("SELECT id, restart, run_id FROM job").fetchall()
+    run = runs[0][2]
+    if not run or runs != [(0, 0, run), (1, 1, run)]:
+        jobs.fail("jobs, restarts, run ids: %s" % runs)
+    told = [(j["job"]["restart"], j["job"]["run_id"])
+            for j in jobs.report(watch.trace)["jobs"]]
+    if told != [(0, run), (1, run)]:
+        jobs.fail("report --json: restarts and run ids %s" % told)
+    text = jobs.commtrace("report", watch.trace)
+    for number in (0, 1):
+        if "%s, restart %d; 2 of its tries" % (run, number) not in text:
+            jobs.fail("no restart %d in\n%s" % (number, text))
     if not tries[0][5]:
         jobs.fail("nothing was recovered from the ring of the killed rank")
     killed, other = recorded[1, 0], recorded[0, 0]

@@ -132,6 +132,39 @@ static void test_jobs(void **state)
     files_remove(folder);
 }
 
+/* Tries of one launch come in the order in which they were started, whatever
+ * the names of their files and however many ranks left a trace. */
+static void test_tries(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 3; r++) {
+        sqlite3 *db = begin(folder, r, 3, 0);
+
+        files_sql(db,
+                  "UPDATE process SET run_id = 'launch', restart = %d,"
+                  " t0_real_ns = %d",
+                  r < 2, r < 2 ? 2000 + r : 1000);
+        files_sql(db, "UPDATE comm SET uid = %d", r < 2 ? 5 : 6);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(trace->njobs, 2);
+    assert_int_equal(trace->jobs[0].nprocesses, 1);
+    assert_int_equal(trace->jobs[0].restart, 0);
+    assert_int_equal(trace->jobs[0].start_real_ns, 1000);
+    assert_int_equal(trace->jobs[1].nprocesses, 2);
+    assert_int_equal(trace->jobs[1].restart, 1);
+    assert_int_equal(trace->jobs[1].start_real_ns, 2000);
+    assert_string_equal(trace->jobs[1].run_id, "launch");
+    assert_int_equal(trace->processes[0].job, 1);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 /* Without usable ranks from the launcher, those of the largest communicator
  * count. */
 static void test_ranks(void **state)
@@ -209,10 +242,10 @@ static void test_wire_factor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_nodes),   cmocka_unit_test(test_fabric),
-        cmocka_unit_test(test_jobs),        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_one_process), cmocka_unit_test(test_clocks),
-        cmocka_unit_test(test_wire_factor),
+        cmocka_unit_test(test_two_nodes), cmocka_unit_test(test_fabric),
+        cmocka_unit_test(test_jobs),      cmocka_unit_test(test_tries),
+        cmocka_unit_test(test_ranks),     cmocka_unit_test(test_one_process),
+        cmocka_unit_test(test_clocks),    cmocka_unit_test(test_wire_factor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

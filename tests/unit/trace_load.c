@@ -127,6 +127,42 @@ static void write_file(const char *path, const char *bytes, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
+/* A file of the first version, as it was written then. */
+static void test_version_1(void **state)
+{
+    const char *folder = files_folder();
+    char *sql = calloc(1, 100000);
+    FILE *f = fopen(VERSION1_SQL, "r");
+    struct ct_trace *trace;
+    const struct ct_process *p;
+    sqlite3 *db;
+
+    (void)state;
+    assert_non_null(f);
+    assert_true(fread(sql, 1, 99999, f) > 0);
+    fclose(f);
+    assert_int_equal(sqlite3_open(files_path(folder, 0), &db), SQLITE_OK);
+    files_sql(db, "%s", sql);
+    files_sql(db, "PRAGMA application_id=%d; PRAGMA user_version=1",
+              0x43545243);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    free(sql);
+
+    trace = files_open(folder);
+    p = &trace->processes[0];
+    assert_int_equal(p->rank, 0);
+    assert_int_equal(p->restart, 1);
+    assert_string_equal(trace->jobs[0].run_id, "run");
+    assert_int_equal(trace->jobs[0].restart, 1);
+    assert_int_equal(p->nops, 3);
+    assert_int_equal(p->ops[2].ordinal, 2);
+    assert_int_equal(p->classes[p->ops[2].cls].kind, CT_OP_ALL_REDUCE);
+    assert_true(p->ops[2].gpu_ns > 2000000);
+    assert_int_equal(p->nevents, 3);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 static void test_bad_files(void **state)
 {
     const char *folder = files_folder();
@@ -420,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_numbers_by_name),
+        cmocka_unit_test(test_version_1),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_hostile_rows),
         cmocka_unit_test(test_bad_beside_good),
