@@ -161,11 +161,8 @@ static void compare(const struct comm *comm, uint32_t child,
         atomic_fetch_add_explicit(&learned.unlike, 1, memory_order_relaxed);
 }
 
-void births_learn_id(ncclComm_t parent, const ncclUniqueId *id)
+void births_learn_id(const struct comm *comm, const ncclUniqueId *id)
 {
-    const struct comm *comm = comm_find(parent);
-    if (!comm)
-        return;
     uint32_t child =
         1 + atomic_load_explicit(&comm->children, memory_order_relaxed);
     struct grown grown = identity_grown_of_id(id);

@@ -26,7 +26,7 @@ void birth_of_grow(struct comm_birth *birth, struct nccl_copy *copy,
                    int rank, const ncclConfig_t *config);
 
 /* The id that parent's coordinator got for the new ranks. */
-void births_learn_id(ncclComm_t parent, const ncclUniqueId *id);
+void births_learn_id(const struct comm *parent, const ncclUniqueId *id);
 
 /* Grown communicators whose new ranks got another number than the old ones
  * derive: an NCCL that numbers otherwise. */

@@ -63,6 +63,7 @@ static struct comm *obtain(int nranks)
     atomic_store_explicit(&comm->children, 0, memory_order_relaxed);
     comm->nshrinks = 0;
     atomic_store_explicit(&comm->async_error, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->pending, 0, memory_order_relaxed);
     comm->id = ++comms.last_id;
     return comm;
 }

@@ -34,6 +34,7 @@ struct comm {
     struct shrink_count *shrinks; /* births.c's */
     uint32_t nshrinks;
     _Atomic int32_t async_error; /* last one reported */
+    _Atomic uint32_t pending;    /* calls in progress, see pending.h */
     struct comm *next;           /* while unused */
 };
 

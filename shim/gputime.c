@@ -19,6 +19,7 @@ static struct {
     _Atomic int n;
     _Atomic bool ended;
     _Atomic uint64_t exhausted;
+    _Atomic uint64_t untimed;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void give_up(struct gpu *gpu, const char *what, int error)
@@ -96,8 +97,11 @@ struct gpu *gpu_prepare(int device)
 {
     struct gpu *gpu = NULL;
     pthread_mutex_lock(&state.lock);
-    if (device >= 0 && !atomic_load(&state.ended) && driver_open())
+    if (device >= 0 && !atomic_load(&state.ended) && driver_open()) {
         gpu = prepare(device);
+        if (!gpu)
+            atomic_fetch_add_explicit(&state.untimed, 1, memory_order_relaxed);
+    }
     pthread_mutex_unlock(&state.lock);
     return gpu;
 }
@@ -179,6 +183,17 @@ void gpu_stop(int32_t pair, uint64_t stream)
     errno = saved;
 }
 
+bool gpu_stop_elsewhere(int32_t pair, uint64_t stream)
+{
+    struct gpu *gpu = gpu_of(pair);
+    void *ctx = gpu->ctx;
+    if (!gpu_is_usable(gpu) || driver.ctx_push(ctx))
+        return false;
+    int error = record(gpu, pair_of(pair)->stop, stream);
+    driver.ctx_pop(&ctx);
+    return error == DRIVER_OK;
+}
+
 static int capture_status(struct gpu *gpu, uint64_t stream, int *status)
 {
     void *handle = (void *)(uintptr_t)stream;
@@ -246,6 +261,11 @@ int gpu_all(struct gpu **gpus)
 uint64_t gpu_exhausted(void)
 {
     return atomic_load_explicit(&state.exhausted, memory_order_relaxed);
+}
+
+uint64_t gpu_untimed(void)
+{
+    return atomic_load_explicit(&state.untimed, memory_order_relaxed);
 }
 
 bool gpu_scarce(void)

@@ -20,6 +20,8 @@ struct gpu *gpu_prepare(int device);
 /* Hooks. A pair is named by a number; -1: none was free. */
 int32_t gpu_start(struct gpu *gpu, uint64_t stream);
 void gpu_stop(int32_t pair, uint64_t stream);
+/* From a thread that may have no context. False: the stream is gone. */
+bool gpu_stop_elsewhere(int32_t pair, uint64_t stream);
 void gpu_drop(int32_t pair);
 bool gpu_is_capturing(struct gpu *gpu, uint64_t stream);
 
@@ -40,6 +42,9 @@ int gpu_tie(struct gpu_anchor *anchors, int n);
 
 /* Calls that found no free pair so far. */
 uint64_t gpu_exhausted(void);
+
+/* Communicators whose device could not be timed so far. */
+uint64_t gpu_untimed(void);
 
 /* True while a pool is nearly used up: the writer should look sooner. */
 bool gpu_scarce(void);

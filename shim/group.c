@@ -1,6 +1,7 @@
 #include "group.h"
 
 #include "gputime.h"
+#include "pending.h"
 #include "record.h"
 
 struct group_target *group_target(struct group *group, struct comm *comm,
@@ -26,17 +27,9 @@ struct group_target *group_target(struct group *group, struct comm *comm,
     return &group->targets[n];
 }
 
-static void launch_begin(struct group *group, struct group_target *target,
-                         int64_t enter_ns)
+static void tell_launch(const struct group *group, struct group_target *target,
+                        int64_t enter_ns)
 {
-    if (!(target->flags & CT_FLAG_CAPTURED) && target->comm->gpu) {
-        if (group->timed)
-            target->events = gpu_start(target->comm->gpu, target->stream);
-        else
-            target->flags |= CT_FLAG_UNSAMPLED;
-    }
-    if (target->events >= 0)
-        target->flags |= CT_FLAG_EVENT;
     struct ct_slot *slot =
         record_open(CT_SLOT_LAUNCH, target->comm_id, &target->position);
     target->slot = slot;
@@ -54,11 +47,40 @@ static void launch_begin(struct group *group, struct group_target *target,
     ring_publish(slot, target->position, CT_SLOT_OPEN);
 }
 
+static void launch_begin(struct group *group, struct group_target *target,
+                         int64_t enter_ns)
+{
+    if (!(target->flags & CT_FLAG_CAPTURED) && target->comm->gpu) {
+        if (group->timed)
+            target->events = gpu_start(target->comm->gpu, target->stream);
+        else
+            target->flags |= CT_FLAG_UNSAMPLED;
+    }
+    if (target->events >= 0)
+        target->flags |= CT_FLAG_EVENT;
+    tell_launch(group, target, enter_ns);
+}
+
 void group_launch_begin(struct group *group)
 {
     int64_t enter_ns = record_now();
     for (unsigned i = 0; i < group->ntargets; i++)
         launch_begin(group, &group->targets[i], enter_ns);
+}
+
+/* The entry may have been given to another communicator meanwhile. */
+static bool stays_pending(const struct group_target *target,
+                          ncclResult_t result)
+{
+    return result == ncclInProgress && target->slot &&
+           target->comm->id == target->comm_id &&
+           pending_keep(&(struct pending){
+               .comm = target->comm,
+               .slot = target->slot,
+               .position = target->position,
+               .stream = target->stream,
+               .events = target->events,
+           });
 }
 
 void group_launch_end(struct group *group, ncclResult_t result)
@@ -69,7 +91,17 @@ void group_launch_end(struct group *group, ncclResult_t result)
     int64_t leave_ns = record_now();
     for (unsigned i = 0; i < group->ntargets; i++) {
         struct group_target *target = &group->targets[i];
-        record_close(target->slot, target->position, leave_ns, result,
-                     target->events);
+        if (!stays_pending(target, result))
+            record_close(target->slot, target->position, leave_ns, result,
+                         target->events);
+    }
+}
+
+void group_simulate_begin(struct group *group)
+{
+    int64_t enter_ns = record_now();
+    for (unsigned i = 0; i < group->ntargets; i++) {
+        group->targets[i].flags |= CT_FLAG_SIMULATED;
+        tell_launch(group, &group->targets[i], enter_ns);
     }
 }

@@ -53,8 +53,10 @@ static inline void group_reset(struct group *group)
 struct group_target *group_target(struct group *group, struct comm *comm,
                                   uint64_t stream);
 
-/* Around the real outermost ncclGroupEnd. */
+/* Around the real outermost ncclGroupEnd; or the call that ends a group without
+ * launching it. */
 void group_launch_begin(struct group *group);
+void group_simulate_begin(struct group *group);
 void group_launch_end(struct group *group, ncclResult_t result);
 
 #endif

@@ -16,6 +16,7 @@
     X(SIZE_OPS, "size_limit", "op")            \
     X(SIZE_COMMS, "size_limit", "comm")        \
     X(EVENT_PAIRS, "event_pool", "timing")     \
+    X(NO_CONTEXT, "no_context", "timing")      \
     X(GROWN_IDS, "grown_id", "comm")
 
 enum loss {

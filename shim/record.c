@@ -2,6 +2,7 @@
 
 #include "gputime.h"
 #include "group.h"
+#include "pending.h"
 #include "policy.h"
 
 #include <string.h>
@@ -99,9 +100,11 @@ void record_comm(const struct row_comm *row, uint32_t origin)
     record_close(slot, position, row->ready_ns, ncclSuccess, -1);
 }
 
-void event_enter(struct event *event, uint32_t comm, enum ct_comm_event what)
+void event_enter(struct event *event, struct comm *comm,
+                 enum ct_comm_event what)
 {
-    event->slot = record_open(CT_SLOT_COMM_EVENT, comm, &event->position);
+    event->comm = comm;
+    event->slot = record_open(CT_SLOT_COMM_EVENT, comm->id, &event->position);
     if (!event->slot)
         return;
     event->slot->enter_ns = record_now();
@@ -119,6 +122,12 @@ void event_leave(struct event *event, ncclResult_t result)
 static bool is_p2p(const struct call *call)
 {
     return call->class == CT_SEND || call->class == CT_RECV;
+}
+
+/* Other calls without a count launch all the same. */
+static bool is_empty(const struct call *call)
+{
+    return call->count == 0 && call->class != CT_ONE_SIDED;
 }
 
 static bool is_wanted(const struct call *call, const struct comm *comm,
@@ -177,10 +186,11 @@ static uint32_t enter_group(struct call *call, struct comm *comm,
         group->id = 1 + atomic_fetch_add_explicit(&recorder.groups, 1,
                                                   memory_order_relaxed);
     *grp = group->id;
-    if (call->count == 0)
+    if (is_empty(call))
         return CT_FLAG_GROUPED | CT_FLAG_ZERO;
-    /* A lone rank's op is a copy that NCCL launches inside the call. */
-    if (comm->nranks == 1)
+    /* A lone rank's collective is a copy that NCCL launches inside the call. */
+    if (comm->nranks == 1 &&
+        (call->class == CT_COLL || call->class == CT_ROOTED))
         return CT_FLAG_GROUPED |
                (comm->gpu ? time_alone(call, comm, ordinal) : 0);
     return CT_FLAG_GROUPED | time_grouped(call, group, comm, ordinal, first);
@@ -192,6 +202,8 @@ static uint64_t next_ordinal(const struct call *call, struct comm *comm)
         return comm_next_p2p(comm, call->peer,
                              call->class == CT_RECV ? COMM_RECEIVES
                                                     : COMM_SENDS);
+    if (call->class == CT_ONE_SIDED)
+        return comm_next_p2p(comm, call->peer, COMM_REACHES);
     return comm_next_collective(comm);
 }
 
@@ -206,16 +218,18 @@ void record_enter(struct call *call)
     if (__builtin_expect(!comm, 0) &&
         !(comm = comm_adopt(call->copy, call->comm)))
         return;
+    call->known = comm;
+    call->overtakes = pending_any(comm);
     uint64_t ordinal = next_ordinal(call, comm);
     uint64_t grp = 0;
     uint32_t flags = 0;
     if (*thread_brackets(call->copy))
         flags = enter_group(call, comm, ordinal, &grp);
-    else if (call->count == 0)
+    else if (is_empty(call))
         flags = CT_FLAG_ZERO;
     else if (comm->gpu)
         flags = time_alone(call, comm, ordinal);
-    if (call->send == call->recv)
+    if (call->send == call->recv && call->send)
         flags |= CT_FLAG_IN_PLACE;
 
     struct ct_slot *slot = reserve(CT_SLOT_OP, &call->position);
@@ -241,13 +255,31 @@ void record_enter(struct call *call)
     call->slot = slot;
 }
 
+/* NCCL does later what the call asked for. */
+static bool stays_pending(const struct call *call, ncclResult_t result)
+{
+    return result == ncclInProgress &&
+           pending_keep(&(struct pending){
+               .comm = call->known,
+               .slot = call->slot,
+               .position = call->position,
+               .stream = (uint64_t)(uintptr_t)call->stream,
+               .events = call->events,
+           });
+}
+
 void record_leave(struct call *call, ncclResult_t result)
 {
     if (call->slot && init_recording()) {
+        /* This one was let in, so those before are over, since when ever. */
+        if (__builtin_expect(call->overtakes, 0) &&
+            (result == ncclSuccess || result == ncclInProgress))
+            pending_give_up(call->known);
         if (call->events >= 0 && result == ncclSuccess)
             gpu_stop(call->events, (uint64_t)(uintptr_t)call->stream);
-        record_close(call->slot, call->position, record_now(), result,
-                     call->events);
+        if (!stays_pending(call, result))
+            record_close(call->slot, call->position, record_now(), result,
+                         call->events);
     }
     hook_leave();
 }

@@ -2,8 +2,8 @@
  * One slot of the ring per call. record_enter() and record_leave() stand
  * around the real call in every wrapper; what they do on the way is all that a
  * traced program pays: no lock, no allocation, no system call. Exceptions: a
- * communicator's first use, a thread's first bracket, and two event records
- * where the policy wants GPU times.
+ * communicator's first use, a thread's first bracket, two event records where
+ * the policy wants GPU times, and calls that return ncclInProgress.
  */
 #ifndef SHIM_RECORD_H
 #define SHIM_RECORD_H
@@ -38,6 +38,8 @@ struct call {
     struct nccl_copy *copy;
     const void *site;
     /* Between enter and leave. */
+    struct comm *known;
+    bool overtakes;       /* calls of its communicator were in progress */
     struct ct_slot *slot; /* NULL: not recorded */
     uint64_t position;
     int32_t events;
@@ -81,10 +83,12 @@ void record_comm(const struct row_comm *row, uint32_t origin);
 
 /* What happens to a communicator, around the real call. */
 struct event {
+    struct comm *comm;
     struct ct_slot *slot;
     uint64_t position;
 };
-void event_enter(struct event *event, uint32_t comm, enum ct_comm_event what);
+void event_enter(struct event *event, struct comm *comm,
+                 enum ct_comm_event what);
 void event_leave(struct event *event, ncclResult_t result);
 
 #endif

@@ -64,6 +64,8 @@ static void count_losses(struct trace *trace)
                grown(&header->lost_leaves, &trace->seen_leaves), since, at);
     losses_add(losses, LOSS_EVENT_PAIRS, pairs - trace->seen_pairs, since, at);
     trace->seen_pairs = pairs;
+    losses_add(losses, LOSS_NO_CONTEXT,
+               gpu_untimed() - losses->of[LOSS_NO_CONTEXT].n, since, at);
     losses_add(losses, LOSS_GROWN_IDS,
                births_unlike() - losses->of[LOSS_GROWN_IDS].n, since, at);
     trace->looked_ns = at;
