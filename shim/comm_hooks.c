@@ -107,11 +107,17 @@ ncclResult_t hook_ncclCommShrink(HOOK_CALL, ncclComm_t comm,
         return ncclInvalidUsage;
     bool follow = hook_enter(site);
     struct comm_birth birth;
+    struct event event = {0};
     if (follow)
         birth_of_shrink(&birth, copy, comm, excludeRanksList, excludeRanksCount,
                         config);
+    /* Ends what is under way on the parent. */
+    if (follow && birth.counted && shrinkFlags & CT_NCCL_SHRINK_ABORT)
+        event_enter(&event, birth.counted, CT_EVENT_SHRINK_ABORT);
     ncclResult_t result = real(comm, excludeRanksList, excludeRanksCount,
                                newcomm, config, shrinkFlags);
+    if (event.comm)
+        event_leave(&event, result);
     if (follow)
         birth_end(&birth, newcomm, comm, result);
     hook_leave();

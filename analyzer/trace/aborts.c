@@ -21,7 +21,8 @@
 /* What happens to a communicator so that its calls end early. */
 static bool ends_calls(const struct ct_comm_event_row *event)
 {
-    return !strcmp(event->what, "abort") || !strcmp(event->what, "revoke");
+    return !strcmp(event->what, "abort") || !strcmp(event->what, "revoke") ||
+           !strcmp(event->what, "shrink_abort");
 }
 
 static void note_aborts(struct ct_process *p)

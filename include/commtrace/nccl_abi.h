@@ -36,6 +36,7 @@ typedef struct {
 } ncclUniqueId;
 
 #define CT_NCCL_SPLIT_NOCOLOR (-1)
+#define CT_NCCL_SHRINK_ABORT 1
 #define CT_NCCL_CONFIG_MAGIC 0xcafebeef
 
 /* The head of ncclConfig_t up to the communicator's name (2.27). The struct

@@ -126,19 +126,20 @@ _Static_assert(sizeof(struct ct_slot) == CT_RING_SLOT_BYTES, "");
     X(GROW, "grow")
 
 /* What happens to one; the names are comm_event.what. */
-#define CT_COMM_EVENTS(X)                 \
-    X(FINALIZE, "finalize")               \
-    X(DESTROY, "destroy")                 \
-    X(ABORT, "abort")                     \
-    X(ERROR, "error")                     \
-    X(REGISTER, "register")               \
-    X(DEREGISTER, "deregister")           \
-    X(REVOKE, "revoke")                   \
-    X(SUSPEND, "suspend")                 \
-    X(RESUME, "resume")                   \
-    X(UNIQUE_ID, "unique_id")             \
-    X(WINDOW_REGISTER, "window_register") \
-    X(WINDOW_DEREGISTER, "window_deregister")
+#define CT_COMM_EVENTS(X)                     \
+    X(FINALIZE, "finalize")                   \
+    X(DESTROY, "destroy")                     \
+    X(ABORT, "abort")                         \
+    X(ERROR, "error")                         \
+    X(REGISTER, "register")                   \
+    X(DEREGISTER, "deregister")               \
+    X(REVOKE, "revoke")                       \
+    X(SUSPEND, "suspend")                     \
+    X(RESUME, "resume")                       \
+    X(UNIQUE_ID, "unique_id")                 \
+    X(WINDOW_REGISTER, "window_register")     \
+    X(WINDOW_DEREGISTER, "window_deregister") \
+    X(SHRINK_ABORT, "shrink_abort")
 
 enum ct_comm_origin {
 #define X(id_, name_) CT_COMM_##id_,
