@@ -94,9 +94,12 @@ void ct_ids_add(struct ct_ids *ids, int64_t id);
 /* Index of id, CT_NONE if it is not there. */
 int ct_ids_find(const struct ct_ids *ids, int64_t id);
 
-/* S of count elements on comm; fails the loading where it overflows. */
-uint64_t ct_load_bytes(struct ct_loader *loader, enum ct_op kind, int comm,
-                       uint64_t count, uint64_t type_bytes);
+/* A count as a call passed it, which may be anything where NCCL never used it
+ * (in a group that failed): what no message has is 0. */
+uint64_t ct_load_count(uint64_t count, int nranks);
+/* S of count elements on comm. */
+uint64_t ct_load_bytes(const struct ct_loader *loader, enum ct_op kind,
+                       int comm, uint64_t count, uint64_t type_bytes);
 /* Whether every call of the class returned an error. Reads all calls. */
 bool ct_load_is_refused(struct ct_loader *loader, int64_t class);
 /* Takes such calls out of ops, once all are loaded. */

@@ -5,8 +5,8 @@
 
 #include "trace/load.h"
 
-uint64_t ct_load_bytes(struct ct_loader *loader, enum ct_op kind, int comm,
-                       uint64_t count, uint64_t type_bytes)
+uint64_t ct_load_bytes(const struct ct_loader *loader, enum ct_op kind,
+                       int comm, uint64_t count, uint64_t type_bytes)
 {
     uint64_t shares = 1;
 
@@ -14,12 +14,12 @@ uint64_t ct_load_bytes(struct ct_loader *loader, enum ct_op kind, int comm,
         shares = (uint64_t)loader->process->comms[comm].nranks;
     else if (ct_op_infos[kind].size != CT_ONE_SHARE)
         return 0;
-    if (type_bytes && count > CT_MAX_BYTES / type_bytes / shares) {
-        ct_load_fail(loader, "op_class: message of %llu elements",
-                     (unsigned long long)count);
-        return 0;
-    }
     return count * type_bytes * shares;
+}
+
+uint64_t ct_load_count(uint64_t count, int nranks)
+{
+    return count > (CT_MAX_BYTES >> 10) / (uint64_t)nranks ? 0 : count;
 }
 
 struct ct_op_class_row *ct_load_add_class(struct ct_loader *loader, int64_t id)
@@ -61,7 +61,6 @@ static bool is_odd(struct ct_rows *rows, const struct ct_op_class_row *row)
 
     return !is_within(rows, 3, CT_NONE, CT_MAX_CODES - 1) ||
            !is_within(rows, 4, CT_NONE, INT32_MAX) ||
-           !is_within(rows, 5, 0, (int64_t)(CT_MAX_BYTES >> 10) / nranks) ||
            !is_within(rows, 6, CT_NONE, nranks - 1) ||
            ((cls == CT_SEND || cls == CT_RECV) && ct_rows_null(rows, 6));
 }
@@ -78,7 +77,9 @@ static void read_arguments(struct ct_rows *rows, struct ct_op_class_row *row)
     row->redop = ct_code_of(&loader->redops, redop);
     if (row->redop == CT_NONE)
         row->redop = (int)redop; /* the program's own */
-    row->count = (uint64_t)ct_rows_opt(rows, 5, "count", 0, INT64_MAX, 0);
+    row->count = ct_load_count(
+        (uint64_t)ct_rows_opt(rows, 5, "count", INT64_MIN, INT64_MAX, 0),
+        loader->process->comms[row->comm].nranks);
     row->peer =
         (int)ct_rows_opt(rows, 6, "peer", CT_NONE,
                          loader->process->comms[row->comm].nranks - 1, CT_NONE);

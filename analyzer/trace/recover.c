@@ -145,7 +145,6 @@ static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
     int type = slot->u.call.type;
 
     if (kind == CT_NONE || comm == CT_NONE ||
-        slot->u.call.count > CT_MAX_BYTES ||
         slot->u.call.ordinal > UINT32_MAX ||
         slot->u.call.peer >= loader->process->comms[comm].nranks)
         return false;
@@ -157,7 +156,8 @@ static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
     class->redop = ct_code_of(&loader->redops, slot->u.call.redop);
     if (class->redop == CT_NONE && slot->u.call.redop >= 0)
         class->redop = slot->u.call.redop;
-    class->count = slot->u.call.count;
+    class->count =
+        ct_load_count(slot->u.call.count, loader->process->comms[comm].nranks);
     class->peer = slot->u.call.peer < 0 ? CT_NONE : slot->u.call.peer;
     class->stream = slot->u.call.stream;
     class->site = slot->u.call.site;
