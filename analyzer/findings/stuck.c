@@ -35,9 +35,12 @@ int64_t ct_stuck_ns(const struct ct_process *p, const struct ct_op_row *op)
     return until > since ? until - since : 0;
 }
 
+/* Of one-sided calls nobody can say for whom they wait. */
 static bool hangs(const struct ct_job *job, const struct ct_process *p,
                   const struct ct_op_row *op)
 {
+    if (ct_op_infos[p->classes[op->cls].kind].cls == CT_ONE_SIDED)
+        return false;
     if (op->flags & CT_FLAG_CUT)
         return true;
     return op->flags & (CT_FLAG_RUNNING | CT_FLAG_IN_CALL) &&

@@ -50,9 +50,11 @@ static int compare_entries(const void *pa, const void *pb)
     return a->usage - b->usage;
 }
 
-static bool moves_bytes(const struct ct_job *job, const struct ct_usage *usage)
+/* A put's time is only a bound. */
+static bool is_modelled(const struct ct_job *job, const struct ct_usage *usage)
 {
     return usage->comm >= 0 && usage->bytes > 0 && usage->calls > 0 &&
+           ct_op_infos[usage->base].cls != CT_ONE_SIDED &&
            job->comms[usage->comm].nranks > 1;
 }
 
@@ -71,7 +73,7 @@ int ct_curve_order(const struct ct_job *job, int **order_p)
     for (int i = 0; i < job->nusages; i++) {
         const struct ct_usage *usage = &job->usages[i];
 
-        if (moves_bytes(job, usage))
+        if (is_modelled(job, usage))
             entries[n++] =
                 (struct order_entry){ct_curve_key(job, usage), usage->bytes, i};
     }

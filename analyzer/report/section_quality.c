@@ -167,6 +167,34 @@ static void say_refused(struct out *out, const struct view *view)
         out_fact(out, "", "and of %d ranks more", ranks - REFUSED_SHOWN);
 }
 
+/* Nothing tells when their bytes arrived. */
+static void say_one_sided(struct out *out, const struct view *view)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < view->job->ninstances; i++)
+        n += ct_op_infos[view->job->instances[i].base].cls == CT_ONE_SIDED;
+    if (n)
+        out_fact(out, "one-sided",
+                 "%" PRId64 " puts, signals and waits for signals have no "
+                 "record of their other side: the times of puts are upper "
+                 "bounds, those of signals waiting",
+                 n);
+}
+
+static void say_simulated(struct out *out, const struct view *view)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < view->job->nprocesses; i++)
+        n += view->trace->processes[view->job->processes[i]].simulated;
+    if (n)
+        out_fact(out, "simulated",
+                 "%" PRId64 " calls in groups that ended in "
+                 "ncclGroupSimulateEnd ran nowhere and counted for nothing",
+                 n);
+}
+
 void section_quality(struct out *out, const struct view *view)
 {
     const struct view_times *t = &view->times;
@@ -193,6 +221,8 @@ void section_quality(struct out *out, const struct view *view)
                  view->job->missing);
     say_losses(out, view);
     say_refused(out, view);
+    say_simulated(out, view);
+    say_one_sided(out, view);
     put_processes(out, view);
     out_list(out, "skipped");
     for (int i = 0; i < view->trace->nskipped; i++) {

@@ -134,7 +134,7 @@ static void sum_launch(struct ct_process *p, const struct ct_op_row *op,
     if (info->cls == CT_RECV)
         launch->recv_bytes +=
             bytes < CT_MAX_SUM - launch->recv_bytes ? bytes : 0;
-    else if (info->cls != CT_SEND)
+    else if (info->cls == CT_COLL || info->cls == CT_ROOTED)
         launch->coll_bytes +=
             bytes < CT_MAX_SUM - launch->coll_bytes ? bytes : 0;
 }

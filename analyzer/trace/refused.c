@@ -1,8 +1,9 @@
 /*
- * Calls that NCCL answered with an error: nothing was launched and nobody
- * waits for them, so they are no communications. Their arguments may be
- * anything. The recorder counts them like all calls; ranks that had none would
- * count otherwise from then on, and so those that follow count without them.
+ * Calls that NCCL answered with an error, or whose group it did, or that were
+ * only simulated: nothing was launched and nobody waits for them, so they are
+ * no communications. Their arguments may be anything. The recorder counts them
+ * like all calls; ranks that had none would count otherwise from then on, and
+ * so those that follow count without them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +12,27 @@
 
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
 
-static bool is_refused(const struct ct_op_row *op)
+static bool is_error(uint32_t flags)
 {
-    const uint32_t result = op->flags >> CT_FLAG_RESULT_SHIFT;
+    const uint32_t result = flags >> CT_FLAG_RESULT_SHIFT;
 
     return result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS;
+}
+
+/* What decides: the call, else the end of its group. */
+static uint32_t verdict_of(const struct ct_process *p,
+                           const struct ct_op_row *op)
+{
+    if (is_error(op->flags) || op->launch == CT_NONE)
+        return op->flags & ~(uint32_t)CT_FLAG_SIMULATED;
+    return p->launches[op->launch].flags;
+}
+
+static bool is_refused(const struct ct_process *p, const struct ct_op_row *op)
+{
+    const uint32_t flags = verdict_of(p, op);
+
+    return is_error(flags) || flags & CT_FLAG_SIMULATED;
 }
 
 bool ct_load_is_refused(struct ct_loader *loader, int64_t class)
@@ -36,9 +53,9 @@ static int sequence_of(struct ct_intern *keys, const struct ct_process *p,
 {
     const struct ct_op_class_row *class = &p->classes[op->cls];
     const enum ct_op_class cls = ct_op_infos[class->kind].cls;
-    const bool p2p = cls == CT_SEND || cls == CT_RECV;
-    const int key[3] = {class->comm, p2p ? (int)cls : CT_NONE,
-                        p2p ? class->peer : CT_NONE};
+    const bool collective = cls == CT_COLL || cls == CT_ROOTED;
+    const int key[3] = {class->comm, collective ? CT_NONE : (int)cls,
+                        collective ? CT_NONE : class->peer};
 
     return ct_intern_add(keys, key, sizeof(key));
 }
@@ -46,13 +63,18 @@ static int sequence_of(struct ct_intern *keys, const struct ct_process *p,
 static void note(struct ct_process *p, const struct ct_op_row *op)
 {
     const struct ct_op_class_row *class = &p->classes[op->cls];
+    const uint32_t flags = verdict_of(p, op);
 
+    if (!is_error(flags)) {
+        p->simulated++;
+        return;
+    }
     if (p->refused++)
         return;
     p->first_refused = (struct ct_refusal){
         .kind = class->kind,
         .comm = class->comm,
-        .result = (int)(op->flags >> CT_FLAG_RESULT_SHIFT),
+        .result = (int)(flags >> CT_FLAG_RESULT_SHIFT),
     };
 }
 
@@ -73,7 +95,7 @@ static int *keep(struct ct_process *p, int *n_p)
             gone[known++] = 0;
         }
         place[i] = n;
-        if (is_refused(op)) {
+        if (is_refused(p, op)) {
             note(p, op);
             gone[sequence]++;
             continue;
@@ -93,7 +115,7 @@ void ct_load_drop_refused(struct ct_loader *loader)
     struct ct_process *p = loader->process;
     int i, n = 0, *place;
 
-    for (i = 0; i < p->nops && !is_refused(&p->ops[i]); i++)
+    for (i = 0; i < p->nops && !is_refused(p, &p->ops[i]); i++)
         ;
     if (i == p->nops)
         return;

@@ -8,6 +8,8 @@
  *           Data waits for a receiver that comes last as it does for a recv
  *   p2p     a send may retire before its recv begins: on one clock end of recv
  *           minus the later start; else the lower quartile of the recvs
+ *   ONE_SIDED   nobody else records anything: its duration, as a bound; of
+ *           what moves no bytes (signals) all is waiting
  */
 #include <stdlib.h>
 
@@ -37,7 +39,7 @@ static int64_t own_time(const struct ct_process *p, const struct ct_op_row *op,
     const struct ct_launch_row *launch;
     uint64_t whole;
 
-    if (op->launch == CT_NONE || cls == CT_SEND)
+    if (op->launch == CT_NONE || cls == CT_SEND || cls == CT_ONE_SIDED)
         return op->gpu_ns;
     launch = &p->launches[op->launch];
     whole = cls == CT_RECV ? launch->recv_bytes : launch->coll_bytes;
@@ -253,13 +255,16 @@ static void finish_instance(struct ct_matching *m, const struct ct_lane *lane,
                       : lane->kind == CT_LANE_P2P ? 2
                                                   : 1;
 
-    instance->bound = instance->timed < nranks;
+    instance->bound =
+        instance->timed < nranks || lane->kind == CT_LANE_ONE_SIDED;
     instance->mismatch |= instance->ranks > nranks;
     m->job->mismatches += instance->mismatch;
     if (!instance->timed || instance->cut)
         set_unknown(instance);
     else if (lane->kind == CT_LANE_P2P)
         finish_p2p(instance, &m->sides[lane->side + i - lane->first]);
+    else if (ct_op_infos[instance->base].size == CT_NO_SHARE)
+        set_waits(instance, 0); /* moves nothing: all of it is waiting */
     else if (ct_op_infos[instance->base].cls == CT_ROOTED && nranks > 1)
         finish_rooted(instance, &m->sides[lane->side + i - lane->first]);
     else

@@ -495,6 +495,104 @@ static void test_refused(void **state)
     files_remove(folder);
 }
 
+/* One rank's first group was only simulated, and of its second a call failed:
+ * what follows still meets that of the other. */
+static void test_never_launched(void **state)
+{
+    const char *folder = files_folder();
+    const struct ct_process *p;
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_class(db, 2, 1, CT_OP_SEND, 1000, 0);
+        if (r == 1) {
+            files_grouped(db, 1, 1, 0, 1);
+            files_grouped(db, 2, 2, 0, 1);
+            files_launch(db, 3, 1, 1, 2, 3000, 0);
+            files_sql(db, "UPDATE launch SET gpu_ns = NULL, flags = %d",
+                      CT_FLAG_SIMULATED);
+            files_grouped(db, 4, 1, 1, 2);
+            files_launch(db, 5, 2, 1, 1, 4000, 0);
+            files_sql(db, "UPDATE launch SET gpu_ns = NULL, flags = 5 << 16"
+                          " WHERE id = 5");
+        }
+        files_op(db, 6, 1, r ? 2 : 0, 5000, 700);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    p = &trace->processes[1];
+    assert_int_equal(p->simulated, 2);
+    assert_int_equal(p->refused, 1);
+    assert_int_equal(p->first_refused.result, 5);
+    assert_int_equal(p->nops, 1);
+    assert_int_equal(p->ops[0].ordinal, 0);
+    assert_int_equal(files_instance(trace, 1, 0)->ranks, 2);
+    assert_int_equal(trace->jobs[0].ninstances, 1);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* Nobody meets a put: it counts by itself, and beside it collectives and sends
+ * do as always, also those that share its launch. */
+static void test_one_sided(void **state)
+{
+    const char *folder = files_folder();
+    const struct ct_instance *put, *wait, *reduce;
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 2; r++) {
+        sqlite3 *db = files_begin(folder, r, 2, 0);
+
+        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+        files_class(db, 2, 1, CT_OP_PUT_SIGNAL, 9000, 1 - r);
+        files_class(db, 3, 1, CT_OP_WAIT_SIGNAL, 0, -1);
+        files_class(db, 4, 1, r ? CT_OP_RECV : CT_OP_SEND, 50, 1 - r);
+        if (r == 0) {
+            files_op(db, 1, 2, 0, 1000, 300);
+            files_op(db, 2, 2, 1, 2000, 300);
+        } else {
+            files_op(db, 3, 3, 0, 1000, 900);
+        }
+        files_op(db, 4, 4, 0, 3000, 100);
+        if (r == 0) {
+            files_grouped(db, 5, 2, 2, 1);
+            files_grouped(db, 6, 1, 0, 1);
+            files_launch(db, 7, 1, 1, 2, 5000, 800);
+        } else {
+            files_op(db, 6, 1, 0, 5000, 800);
+        }
+        files_end(db);
+    }
+    trace = files_open(folder);
+    put = files_instance(trace, 0, 0);
+    wait = files_instance(trace, 1, 0);
+    reduce = files_instance(trace, 1, 2);
+    assert_int_equal(put->ranks, 1);
+    assert_int_equal(put->src, 0);
+    assert_int_equal(put->dst, 1);
+    assert_int_equal(put->transfer_ns, 300);
+    assert_true(put->bound);
+    assert_int_equal(wait->transfer_ns, 0);
+    assert_int_equal(wait->wait_sum_ns, 900);
+    assert_int_equal(ct_op_wait_ns(trace, 1, 0), 900);
+    assert_int_equal(files_instance(trace, 0, 2)->ranks, 2); /* send, recv */
+    assert_int_equal(files_instance(trace, 0, 3)->transfer_ns, 800);
+    assert_ptr_equal(files_instance(trace, 0, 4), reduce);
+    assert_int_equal(reduce->ranks, 2);
+    assert_int_equal(reduce->transfer_ns, 800); /* no share for the put */
+    assert_int_equal(trace->jobs[0].mismatches, 0);
+    assert_int_equal(trace->jobs[0].ninstances, 6);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +611,8 @@ int main(void)
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_sparse_ordinals),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_never_launched),
+        cmocka_unit_test(test_one_sided),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
