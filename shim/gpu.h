@@ -21,6 +21,9 @@ struct gpu {
     int64_t tied_ns; /* when we last tried; 0: never */
 };
 
+/* False once the driver is being torn down. */
+bool gpu_is_there(void);
+
 /* False once it, or the driver, has been given up. */
 bool gpu_is_usable(struct gpu *gpu);
 
