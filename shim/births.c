@@ -1,10 +1,10 @@
 #include "births.h"
 
 #include "identity.h"
+#include "lock.h"
 #include "record.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
  * at its first use. */
 enum { WAITING = 256 };
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     _Atomic unsigned n;
     struct group_birth births[WAITING];
-} waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} waiting = {.lock = LOCK_INITIALIZER};
 
 static void begin(struct comm_birth *birth, struct nccl_copy *copy,
                   enum ct_comm_origin origin, const ncclConfig_t *config)
@@ -97,7 +97,7 @@ struct shrink_count {
     uint64_t set;
     uint32_t times;
 };
-static pthread_mutex_t shrinks_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock shrinks_lock = LOCK_INITIALIZER;
 
 /* The parent's count of shrinks that leave out this set; NULL: no memory. */
 static struct shrink_count *shrink_count(struct comm *comm, uint64_t set)
@@ -123,11 +123,11 @@ void birth_of_shrink(struct comm_birth *birth, struct nccl_copy *copy,
     if (!comm || !excluded || n < 1)
         return;
     birth->set = identity_of_ranks(excluded, n);
-    pthread_mutex_lock(&shrinks_lock);
+    lock_take(&shrinks_lock);
     struct shrink_count *count = shrink_count(comm, birth->set);
     if (count)
         birth->child = ++count->times;
-    pthread_mutex_unlock(&shrinks_lock);
+    lock_give(&shrinks_lock);
     struct identity name = name_of(comm);
     if (birth->child)
         birth->identity = identity_of_shrink(&name, birth->set, birth->child);
@@ -137,7 +137,7 @@ void birth_of_shrink(struct comm_birth *birth, struct nccl_copy *copy,
  * for ranks that know no numbers of their parent: those of ncclCommInitAll. */
 enum { LEARNED = 16 };
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct {
         uint64_t parent; /* uid */
         uint32_t child;
@@ -145,7 +145,7 @@ static struct {
     } of[LEARNED];
     unsigned next;
     _Atomic uint64_t unlike;
-} learned = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} learned = {.lock = LOCK_INITIALIZER};
 
 uint64_t births_unlike(void)
 {
@@ -167,12 +167,12 @@ void births_learn_id(const struct comm *comm, const ncclUniqueId *id)
         1 + atomic_load_explicit(&comm->children, memory_order_relaxed);
     struct grown grown = identity_grown_of_id(id);
     compare(comm, child, &grown);
-    pthread_mutex_lock(&learned.lock);
+    lock_take(&learned.lock);
     unsigned at = learned.next++ % LEARNED;
     learned.of[at].parent = comm->uid;
     learned.of[at].child = child;
     learned.of[at].grown = grown;
-    pthread_mutex_unlock(&learned.lock);
+    lock_give(&learned.lock);
 }
 
 /* What the coordinator was told comes first: the new ranks have nothing else.
@@ -181,14 +181,14 @@ static bool find_grown(const struct comm *comm, uint32_t child,
                        struct grown *grown)
 {
     bool found = false;
-    pthread_mutex_lock(&learned.lock);
+    lock_take(&learned.lock);
     for (unsigned i = 0; i < LEARNED && !found; i++) {
         found =
             learned.of[i].child == child && learned.of[i].parent == comm->uid;
         if (found)
             *grown = learned.of[i].grown;
     }
-    pthread_mutex_unlock(&learned.lock);
+    lock_give(&learned.lock);
     if (!found && comm->nccl.known)
         *grown = identity_grown(&comm->nccl, comm->nranks, child);
     return found || comm->nccl.known;
@@ -229,11 +229,11 @@ static void uncount(const struct comm_birth *birth)
         atomic_fetch_sub_explicit(&comm->children, 1, memory_order_relaxed);
         return;
     }
-    pthread_mutex_lock(&shrinks_lock);
+    lock_take(&shrinks_lock);
     struct shrink_count *count = shrink_count(comm, birth->set);
     if (count && count->times)
         count->times--;
-    pthread_mutex_unlock(&shrinks_lock);
+    lock_give(&shrinks_lock);
 }
 
 static void keep_in_group(struct group *group, const struct group_birth *new)
@@ -252,14 +252,14 @@ static void keep_in_group(struct group *group, const struct group_birth *new)
 
 static void keep_waiting(const struct group_birth *new)
 {
-    pthread_mutex_lock(&waiting.lock);
+    lock_take(&waiting.lock);
     unsigned n = atomic_load_explicit(&waiting.n, memory_order_relaxed);
     if (n < WAITING) {
         waiting.births[n] = *new;
         waiting.births[n].made_at_once = new->parent ? NULL : *new->made;
         atomic_store_explicit(&waiting.n, n + 1, memory_order_release);
     }
-    pthread_mutex_unlock(&waiting.lock);
+    lock_give(&waiting.lock);
 }
 
 static void finish(const struct group_birth *birth, ncclResult_t result)
@@ -309,7 +309,7 @@ static ncclComm_t born(const struct group_birth *birth)
 static bool take_waiting(ncclComm_t comm, struct group_birth *taken)
 {
     bool found = false;
-    pthread_mutex_lock(&waiting.lock);
+    lock_take(&waiting.lock);
     unsigned n = atomic_load_explicit(&waiting.n, memory_order_relaxed);
     for (unsigned i = 0; i < n && !found; i++) {
         if (!concerns(&waiting.births[i], comm))
@@ -320,7 +320,7 @@ static bool take_waiting(ncclComm_t comm, struct group_birth *taken)
         atomic_store_explicit(&waiting.n, n - 1, memory_order_relaxed);
         found = true;
     }
-    pthread_mutex_unlock(&waiting.lock);
+    lock_give(&waiting.lock);
     return found;
 }
 

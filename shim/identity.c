@@ -2,8 +2,8 @@
 
 #include "commtrace/nccl_hash.h"
 #include "hash.h"
+#include "lock.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* First values, so that names of different origin differ. */
@@ -23,18 +23,18 @@ enum {
  * in turn, so the memory is bounded. */
 enum { REMEMBERED = 256 };
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct {
         uint64_t joined; /* hash of id and rank */
         uint64_t times;
     } seen[REMEMBERED];
     unsigned next;
-} ids = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} ids = {.lock = LOCK_INITIALIZER};
 
 static uint64_t times_before(uint64_t joined)
 {
     unsigned i = 0;
-    pthread_mutex_lock(&ids.lock);
+    lock_take(&ids.lock);
     while (i < REMEMBERED && ids.seen[i].joined != joined)
         i++;
     if (i == REMEMBERED) {
@@ -43,7 +43,7 @@ static uint64_t times_before(uint64_t joined)
         ids.seen[i].times = 0;
     }
     uint64_t times = ids.seen[i].times++;
-    pthread_mutex_unlock(&ids.lock);
+    lock_give(&ids.lock);
     return times;
 }
 

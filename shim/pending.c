@@ -1,17 +1,17 @@
 #include "pending.h"
 
 #include "gputime.h"
+#include "lock.h"
 #include "record.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct pending *calls;
     size_t n, room;
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} kept = {.lock = LOCK_INITIALIZER};
 
 static bool keep(const struct pending *call)
 {
@@ -31,9 +31,9 @@ static bool keep(const struct pending *call)
 bool pending_keep(const struct pending *call)
 {
     int saved = errno, cancel = thread_hold_cancel();
-    pthread_mutex_lock(&kept.lock);
+    lock_take(&kept.lock);
     bool done = keep(call);
-    pthread_mutex_unlock(&kept.lock);
+    lock_give(&kept.lock);
     thread_allow_cancel(cancel);
     errno = saved;
     return done;
@@ -43,7 +43,7 @@ bool pending_keep(const struct pending *call)
 static bool take(struct comm *comm, struct pending *call)
 {
     size_t i = 0;
-    pthread_mutex_lock(&kept.lock);
+    lock_take(&kept.lock);
     while (i < kept.n && kept.calls[i].comm != comm)
         i++;
     bool found = i < kept.n;
@@ -53,7 +53,7 @@ static bool take(struct comm *comm, struct pending *call)
             kept.calls[i] = kept.calls[i + 1];
         atomic_fetch_sub_explicit(&comm->pending, 1, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&kept.lock);
+    lock_give(&kept.lock);
     return found;
 }
 

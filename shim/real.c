@@ -1,10 +1,11 @@
 #include "real.h"
 
+#include "thread.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,15 +115,17 @@ static void keep(const void *found)
 
 real_function real_resolve(struct nccl_copy *copy, enum real_id id)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     int saved = errno;
     void *found = find(names[id]);
     real_function function = NULL;
     if (found) {
         keep(found);
-        pthread_mutex_lock(&lock);
+        /* Its callbacks run one at a time: the loader holds a lock, and no lock
+         * of ours could be left taken in a forked child. */
+        struct thread_hold before;
+        thread_hold(&before);
         dl_iterate_phdr(add_text_of, found);
-        pthread_mutex_unlock(&lock);
+        thread_release(&before);
         memcpy(&function, &found, sizeof(function));
         atomic_store_explicit(&copy->functions[id], function,
                               memory_order_relaxed);

@@ -15,6 +15,8 @@
 #include "real.h"
 #include "ring.h"
 
+#include <stddef.h>
+
 struct recorder {
     struct ring ring;
     int64_t t0_ns;
@@ -43,7 +45,6 @@ struct call {
     struct ct_slot *slot; /* NULL: not recorded */
     uint64_t position;
     int32_t events;
-    int64_t graph; /* that it is captured into; 0: none */
 };
 
 void record_enter(struct call *call);
@@ -54,22 +55,51 @@ static inline int64_t record_now(void)
     return clock_ns() - recorder.t0_ns;
 }
 
+/* Whether we are inside the outermost hook, or that one never reached its end,
+ * since a handler jumped out of it or an exception left it. Then its place on
+ * the stack has been used again. */
+static inline bool hook_is_within(const struct thread *thread,
+                                  void *const *frame)
+{
+    ptrdiff_t below = (const char *)thread->frame - (const char *)frame;
+    enum { NEAR = 1 << 20 }; /* else it is another stack, maybe gone */
+    return below > 0 && below < NEAR && thread->frame[1] == thread->link;
+}
+
+static inline bool hook_is_outermost(void)
+{
+    /* The frame of whoever inlines this: the caller's frame, where to return.
+     */
+    void *const *frame = __builtin_frame_address(0);
+    struct thread *thread = &thread_state;
+    if (__builtin_expect(thread->depth != 0, 0) &&
+        !hook_is_within(thread, frame))
+        thread->depth = 0;
+    if (thread->depth++ != 0)
+        return false;
+    thread->frame = frame;
+    thread->link = frame[1];
+    return true;
+}
+
 /* Enters a hook. True: the program's own call in a process that records.
  * hook_leave() follows in either case. */
 static inline bool hook_enter(const void *site)
 {
-    return thread_state.depth++ == 0 && !real_is_nccl(site) && init_recording();
+    return hook_is_outermost() && !real_is_nccl(site) && init_recording();
 }
 
 /* The same for calls that say nothing worth beginning for. */
 static inline bool hook_enter_quietly(const void *site)
 {
-    return thread_state.depth++ == 0 && !real_is_nccl(site);
+    return hook_is_outermost() && !real_is_nccl(site);
 }
 
 static inline void hook_leave(void)
 {
-    thread_state.depth--;
+    /* 0 already: a handler on another stack took us for left. */
+    if (thread_state.depth > 0)
+        thread_state.depth--;
 }
 
 /* Slots of other kinds than op. A NULL slot is one that found no room: it was
@@ -81,7 +111,6 @@ void record_close(struct ct_slot *slot, uint64_t position, int64_t leave_ns,
 
 /* A slot for what is over: it is open and left in one go. */
 void record_comm(const struct row_comm *row, uint32_t origin);
-void record_graph(int64_t id, int64_t first, int64_t second);
 
 /* What happens to a communicator, around the real call. */
 struct event {

@@ -1,6 +1,7 @@
 #include "thread.h"
 
 #include "group.h"
+#include "lock.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,20 +9,20 @@
 _Thread_local struct thread thread_state;
 
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_once_t once;
     pthread_key_t key;
     bool has_key;
     struct group *unused;
-} blocks = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+} blocks = {.lock = LOCK_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 static void give_back(struct group *group)
 {
     group_reset(group); /* a thread may end inside its bracket */
-    pthread_mutex_lock(&blocks.lock);
+    lock_take(&blocks.lock);
     group->next = blocks.unused;
     blocks.unused = group;
-    pthread_mutex_unlock(&blocks.lock);
+    lock_give(&blocks.lock);
 }
 
 static void give_back_all(void *unused)
@@ -40,20 +41,29 @@ static void make_key(void)
     blocks.has_key = pthread_key_create(&blocks.key, give_back_all) == 0;
 }
 
-static struct group *obtain(void)
+static struct group *find_or_make(void)
 {
     pthread_once(&blocks.once, make_key);
     if (!blocks.has_key) /* the program uses them all */
         return NULL;
-    pthread_mutex_lock(&blocks.lock);
+    lock_take(&blocks.lock);
     struct group *group = blocks.unused;
     if (group)
         blocks.unused = group->next;
-    pthread_mutex_unlock(&blocks.lock);
+    lock_give(&blocks.lock);
     if (!group)
         group = calloc(1, sizeof(*group));
     if (group)
         pthread_setspecific(blocks.key, group);
+    return group;
+}
+
+static struct group *obtain(void)
+{
+    struct thread_hold before;
+    thread_hold(&before);
+    struct group *group = find_or_make();
+    thread_release(&before);
     return group;
 }
 

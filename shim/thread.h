@@ -9,12 +9,16 @@
 #include "real.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 struct comm;
 struct group;
 
 struct thread {
-    int depth;         /* hooks entered and not left */
+    int depth; /* hooks entered and not left */
+    /* Of the outermost of them: its frame, and where that returns to. */
+    void *const *frame;
+    void *link;
     struct comm *comm; /* the last one used: a cache, checked at each use */
     /* Per copy of NCCL, which knows nothing of the brackets of another. */
     int brackets[NCCL_COPIES];        /* ncclGroupStart not yet ended */
@@ -36,6 +40,27 @@ static inline int thread_hold_cancel(void)
 static inline void thread_allow_cancel(int before)
 {
     pthread_setcancelstate(before, &before);
+}
+
+/* Around our locks: the same, and no handler that comes in and uses NCCL waits
+ * for what its own thread holds. */
+struct thread_hold {
+    int cancel;
+    sigset_t signals;
+};
+
+static inline void thread_hold(struct thread_hold *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    before->cancel = thread_hold_cancel();
+    pthread_sigmask(SIG_SETMASK, &all, &before->signals);
+}
+
+static inline void thread_release(const struct thread_hold *before)
+{
+    pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
+    thread_allow_cancel(before->cancel);
 }
 
 /* The calling thread's group block for a copy; NULL without memory. It goes
