@@ -1,9 +1,11 @@
-#include "capture.h"
 #include "clock.h"
 #include "driver.h"
 #include "gpu.h"
 
 #define TIE_EVERY_NS INT64_C(1000000000)
+/* A bracket this narrow is good; one that is wide is to be replaced soon. */
+#define NARROW_NS 20000
+#define WIDE_NS 100000
 /* How much an anchor's uncertainty grows: 10 us a second covers the drift
  * between the clocks and the rounding of a float of milliseconds. */
 #define DRIFT_PER_NS 1e-5
@@ -34,15 +36,13 @@ static bool is_better(const struct gpu *gpu, int64_t at_ns, int64_t width_ns)
 }
 
 /* The narrowest of a few brackets replaces the anchor unless it is worse than
- * the old one has become. */
-static bool tie(struct gpu *gpu, struct gpu_anchor *anchor)
+ * the old one has become. The GPU's context is current. */
+static bool narrow(struct gpu *gpu, int tries)
 {
     bool tied = false;
+    int64_t at_ns, width_ns = INT64_MAX;
     gpu->tied_ns = clock_ns();
-    if (!gpu_is_usable(gpu) || driver.ctx_set_current(gpu->ctx) != DRIVER_OK)
-        return false;
-    for (int i = 0; i < 4; i++) {
-        int64_t at_ns, width_ns;
+    for (; tries && width_ns > NARROW_NS; tries--) {
         if (!bracket(gpu, &at_ns, &width_ns))
             break;
         if (!is_better(gpu, at_ns, width_ns))
@@ -54,27 +54,56 @@ static bool tie(struct gpu *gpu, struct gpu_anchor *anchor)
         gpu->tie_width_ns = width_ns;
         tied = true;
     }
-    *anchor = (struct gpu_anchor){
+    return tied;
+}
+
+void gpu_tie_first(struct gpu *gpu)
+{
+    enum { TRIES = 16 };
+    int mode = DRIVER_CAPTURE_RELAXED;
+    bool relaxed = driver.exchange_capture_mode &&
+                   driver.exchange_capture_mode(&mode) == DRIVER_OK;
+    narrow(gpu, TRIES);
+    if (relaxed)
+        driver.exchange_capture_mode(&mode);
+}
+
+static bool is_due(const struct gpu *gpu)
+{
+    bool poor = gpu->tie_width_ns == 0 || gpu->tie_width_ns > WIDE_NS;
+    int64_t every = poor ? TIE_EVERY_NS / 10 : TIE_EVERY_NS;
+    return gpu->tied_ns == 0 || clock_ns() - gpu->tied_ns >= every;
+}
+
+/* True: there is an anchor that nobody has been told of. */
+static bool tie(struct gpu *gpu)
+{
+    enum { TRIES = 4 };
+    bool news = !gpu->told && gpu->tie_width_ns != 0;
+    if (is_due(gpu) && gpu_is_usable(gpu) &&
+        driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
+        news |= narrow(gpu, TRIES);
+    gpu->told |= news;
+    return news;
+}
+
+static struct gpu_anchor anchor_of(const struct gpu *gpu)
+{
+    return (struct gpu_anchor){
         .device = gpu->device,
         .at_ns = gpu->tie_ns,
         .real_ns = clock_real_ns() - (clock_ns() - gpu->tie_ns),
         .width_ns = gpu->tie_width_ns,
     };
-    return tied;
-}
-
-static bool is_due(const struct gpu *gpu)
-{
-    int64_t every = gpu->tie_width_ns ? TIE_EVERY_NS : TIE_EVERY_NS / 10;
-    return gpu->tied_ns == 0 || clock_ns() - gpu->tied_ns >= every;
 }
 
 /* What this thread asks of the driver must not break a capture elsewhere. */
 static void leave_captures_alone(void)
 {
     static bool done;
-    if (!done)
-        capture_relax();
+    int mode = DRIVER_CAPTURE_RELAXED;
+    if (!done && driver.exchange_capture_mode)
+        driver.exchange_capture_mode(&mode);
     done = true;
 }
 
@@ -86,8 +115,8 @@ int gpu_tie(struct gpu_anchor *anchors, int n)
     if (ngpus)
         leave_captures_alone();
     for (int i = 0; i < ngpus && filled < n; i++) {
-        if (is_due(gpus[i]) && tie(gpus[i], &anchors[filled]))
-            filled++;
+        if (tie(gpus[i]))
+            anchors[filled++] = anchor_of(gpus[i]);
     }
     return filled;
 }
