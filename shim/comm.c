@@ -3,31 +3,32 @@
 #include "comm_table.h"
 #include "gputime.h"
 #include "identity.h"
+#include "lock.h"
 #include "real.h"
 #include "record.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct comm_table table;
     struct comm *unused;
     uint32_t last_id;
     _Atomic(struct comm_facts *) facts; /* newest first */
-} comms = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    _Atomic uint32_t nfacts;            /* given out and not freed */
+} comms = {.lock = LOCK_INITIALIZER};
 
 struct comm *comm_look_up(ncclComm_t key)
 {
     struct comm *comm = comm_table_find(&comms.table, key);
     if (comm)
         return comm;
-    pthread_mutex_lock(&comms.lock);
+    lock_take(&comms.lock);
     comm = comm_table_find(&comms.table, key);
-    pthread_mutex_unlock(&comms.lock);
+    lock_give(&comms.lock);
     return comm;
 }
 
@@ -77,6 +78,11 @@ static void publish_facts(struct comm_facts *facts)
         ;
 }
 
+void comm_give_back_facts(struct comm_facts *facts)
+{
+    publish_facts(facts);
+}
+
 struct comm_facts *comm_new_facts(void)
 {
     struct comm_facts *list =
@@ -96,16 +102,49 @@ static int64_t or_null(int64_t value, bool known)
     return known ? value : CT_NULL;
 }
 
-static void tell(const struct comm *comm, const struct comm_birth *birth)
+void comm_free_facts(struct comm_facts *facts)
+{
+    free(facts);
+    atomic_fetch_sub_explicit(&comms.nfacts, 1, memory_order_relaxed);
+}
+
+void comm_note_end(struct comm *comm)
+{
+    /* Release: the writer may free it from now on. */
+    if (comm->facts)
+        atomic_store_explicit(&comm->facts->end_ns, record_now(),
+                              memory_order_release);
+    comm->facts = NULL;
+}
+
+/* NULL without memory, and while the writer cannot get rid of what it has. */
+static struct comm_facts *new_facts(void)
+{
+    enum { MOST = 1 << 16 };
+    struct comm_facts *facts = NULL;
+    if (atomic_fetch_add_explicit(&comms.nfacts, 1, memory_order_relaxed) <
+        MOST)
+        facts = calloc(1, sizeof(*facts));
+    if (!facts) {
+        atomic_fetch_sub_explicit(&comms.nfacts, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&recorder.ring.header->lost_comms, 1,
+                                  memory_order_relaxed);
+    }
+    return facts;
+}
+
+static void tell(struct comm *comm, const struct comm_birth *birth)
 {
     static const char *const origins[] = {
 #define X(id_, name_) name_,
         CT_COMM_ORIGINS(X)
 #undef X
     };
-    struct comm_facts *facts = calloc(1, sizeof(*facts));
+    struct comm_facts *facts = new_facts();
+    comm->facts = facts;
     if (!facts)
         return;
+    atomic_store_explicit(&facts->end_ns, CT_NULL, memory_order_relaxed);
     snprintf(facts->name, sizeof(facts->name), "%s", birth->name);
     facts->row = (struct row_comm){
         .id = comm->id,
@@ -171,11 +210,11 @@ static struct comm *ask_and_add(ncclComm_t key, struct comm_birth birth)
     if (!key || !ask(key, &birth, &device))
         return NULL;
     struct gpu *gpu = gpu_prepare(device);
-    pthread_mutex_lock(&comms.lock);
+    lock_take(&comms.lock);
     struct comm *comm = comm_table_find(&comms.table, key);
     if (!comm)
         comm = add(key, &birth, device, gpu);
-    pthread_mutex_unlock(&comms.lock);
+    lock_give(&comms.lock);
     return comm;
 }
 
@@ -197,25 +236,25 @@ struct comm *comm_adopt(struct nccl_copy *copy, ncclComm_t key)
 
 struct comm *comm_take_out(ncclComm_t key)
 {
-    pthread_mutex_lock(&comms.lock);
+    lock_take(&comms.lock);
     struct comm *comm = comm_table_find(&comms.table, key);
     if (comm)
         comm_table_remove(&comms.table, comm);
-    pthread_mutex_unlock(&comms.lock);
+    lock_give(&comms.lock);
     return comm;
 }
 
 void comm_put_back(struct comm *comm, ncclComm_t key)
 {
-    pthread_mutex_lock(&comms.lock);
+    lock_take(&comms.lock);
     comm_table_insert(&comms.table, comm, key);
-    pthread_mutex_unlock(&comms.lock);
+    lock_give(&comms.lock);
 }
 
 void comm_recycle(struct comm *comm)
 {
-    pthread_mutex_lock(&comms.lock);
+    lock_take(&comms.lock);
     comm->next = comms.unused;
     comms.unused = comm;
-    pthread_mutex_unlock(&comms.lock);
+    lock_give(&comms.lock);
 }

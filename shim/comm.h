@@ -35,6 +35,7 @@ struct comm {
     uint32_t nshrinks;
     _Atomic int32_t async_error; /* last one reported */
     _Atomic uint32_t pending;    /* calls in progress, see pending.h */
+    struct comm_facts *facts;    /* the writer's once the end is noted there */
     struct comm *next;           /* while unused */
 };
 
@@ -61,6 +62,7 @@ struct comm_facts {
     struct row_comm row;
     char name[128];
     bool stored;
+    _Atomic int64_t end_ns; /* CT_NULL: it lives; the hook's last word */
 };
 
 /* The entry, or NULL when it is unknown. */
@@ -87,8 +89,15 @@ struct comm *comm_take_out(ncclComm_t key);
 void comm_put_back(struct comm *comm, ncclComm_t key);
 void comm_recycle(struct comm *comm);
 
+/* NCCL has destroyed it: said beside the event, which may find no room. */
+void comm_note_end(struct comm *comm);
+
 /* All facts handed over since the last call, oldest first. */
 struct comm_facts *comm_new_facts(void);
+void comm_free_facts(struct comm_facts *facts);
+
+/* Of one that lives and whose end somebody may be about to note. */
+void comm_give_back_facts(struct comm_facts *facts);
 
 static inline uint64_t comm_next_collective(struct comm *comm)
 {

@@ -21,8 +21,11 @@ static ncclResult_t end_comm(ncclComm_t key, ncclResult_t (*real)(ncclComm_t),
     }
     ncclResult_t result = real(key);
     if (comm) {
+        bool over = result == ncclSuccess || result == ncclInProgress;
+        if (over)
+            comm_note_end(comm);
         event_leave(&event, result);
-        if (result == ncclSuccess || result == ncclInProgress)
+        if (over)
             comm_recycle(comm);
         else
             comm_put_back(comm, key);

@@ -15,20 +15,37 @@ int gather_init(struct gather *gather, struct ring *ring)
     return classes_init(&gather->classes);
 }
 
-static uint64_t free_comms(struct comm_facts *list)
+static void free_comms(struct comm_facts *list)
 {
-    uint64_t n = 0;
-    for (; list; n++) {
+    while (list) {
         struct comm_facts *next = list->next;
-        free(list);
+        comm_free_facts(list);
         list = next;
     }
-    return n;
+}
+
+static int64_t end_of(struct comm_facts *facts)
+{
+    /* Acquire: the hook has let go of it. */
+    return atomic_load_explicit(&facts->end_ns, memory_order_acquire);
+}
+
+/* Hooks of threads that still run may note the end of those that live. */
+static void release_comms(struct comm_facts *list)
+{
+    while (list) {
+        struct comm_facts *next = list->next;
+        if (end_of(list) == CT_NULL)
+            comm_give_back_facts(list);
+        else
+            comm_free_facts(list);
+        list = next;
+    }
 }
 
 void gather_release(struct gather *gather)
 {
-    free_comms(gather->comms);
+    release_comms(gather->comms);
     free_comms(gather->gone);
     free(gather->batch.rows);
     free(gather->in_call.items);
@@ -73,7 +90,8 @@ static void store_comm(struct gather *gather, struct comm_facts *facts)
     facts->stored = true;
 }
 
-static void collect_comms(struct gather *gather)
+/* The new ones, which go to the end of the list. */
+static struct comm_facts *collect_comms(struct gather *gather)
 {
     struct comm_facts **end = &gather->comms;
     struct comm_facts *new = comm_new_facts();
@@ -81,24 +99,47 @@ static void collect_comms(struct gather *gather)
         end = &(*end)->next;
     if (new)
         *end = new;
-    for (; new; new = new->next)
+    return new;
+}
+
+static void store_new_comms(struct gather *gather)
+{
+    for (struct comm_facts *new = collect_comms(gather); new; new = new->next)
         store_comm(gather, new);
 }
 
-/* A communicator has ended: its row gets the time and its facts may go. */
-static void end_comm(struct gather *gather, int64_t id, int64_t leave_ns)
+/* Its row gets the time of its end, and its facts may go. */
+static void end_comm(struct gather *gather, struct comm_facts **at,
+                     int64_t end_ns)
 {
-    struct comm_facts **at = &gather->comms;
-    while (*at && (*at)->row.id != id)
-        at = &(*at)->next;
     struct comm_facts *facts = *at;
-    if (!facts)
-        return;
-    facts->row.end_ns = leave_ns;
+    facts->row.end_ns = end_ns;
     store_comm(gather, facts);
     *at = facts->next;
     facts->next = gather->gone;
     gather->gone = facts;
+}
+
+static void find_and_end_comm(struct gather *gather, int64_t id, int64_t end_ns)
+{
+    struct comm_facts **at = &gather->comms;
+    while (*at && (*at)->row.id != id)
+        at = &(*at)->next;
+    if (*at)
+        end_comm(gather, at, end_ns);
+}
+
+/* Those whose events may have found no room. */
+static void end_comms(struct gather *gather)
+{
+    struct comm_facts **at = &gather->comms;
+    while (*at) {
+        int64_t end_ns = end_of(*at);
+        if (end_ns == CT_NULL)
+            at = &(*at)->next;
+        else
+            end_comm(gather, at, end_ns);
+    }
 }
 
 static void finish_event(struct gather *gather, struct row *row, uint32_t what,
@@ -108,8 +149,9 @@ static void finish_event(struct gather *gather, struct row *row, uint32_t what,
     event->host_ns = leave_ns - event->at_ns;
     event->result = result;
     batch_add_row(&gather->batch, row);
-    if (what == CT_EVENT_DESTROY || what == CT_EVENT_ABORT)
-        end_comm(gather, event->comm, leave_ns);
+    bool ends = what == CT_EVENT_DESTROY || what == CT_EVENT_ABORT;
+    if (ends && (result == ncclSuccess || result == ncclInProgress))
+        find_and_end_comm(gather, event->comm, leave_ns);
 }
 
 static const char *const event_names[] = {
@@ -124,11 +166,6 @@ static uint32_t event_number(const char *name)
     while (event_names[what] != name)
         what++;
     return what;
-}
-
-static int64_t id_or_null(int64_t id)
-{
-    return id ? id : CT_NULL;
 }
 
 static void describe_op(struct gather *gather, const struct ct_slot *slot,
@@ -184,21 +221,6 @@ static void describe_event(const struct ct_slot *slot, struct unfinished *call)
     call->events = -1;
 }
 
-static void describe_graph_launch(const struct ct_slot *slot,
-                                  struct unfinished *call)
-{
-    call->row.table = ROW_graph_launch;
-    call->row.u.graph_launch = (struct row_graph_launch){
-        .id = (int64_t)call->position + 1,
-        .graph = id_or_null(slot->u.graph_launch.graph),
-        .stream = (int64_t)slot->u.graph_launch.stream,
-        .enter_ns = slot->enter_ns,
-        .host_ns = CT_NULL,
-        .result = CT_NULL,
-    };
-    call->events = -1;
-}
-
 static void describe(struct gather *gather, const struct ct_slot *slot,
                      struct unfinished *call)
 {
@@ -207,37 +229,17 @@ static void describe(struct gather *gather, const struct ct_slot *slot,
         describe_op(gather, slot, call);
     else if (slot->kind == CT_SLOT_LAUNCH)
         describe_launch(slot, call);
-    else if (slot->kind == CT_SLOT_GRAPH_LAUNCH)
-        describe_graph_launch(slot, call);
     else
         describe_event(slot, call);
-}
-
-static bool has_gpu_times(const struct row *row)
-{
-    return row->table == ROW_op || row->table == ROW_launch;
-}
-
-static void finish_graph_launch(struct gather *gather, struct row *row,
-                                int64_t leave_ns, int32_t result)
-{
-    struct row_graph_launch *launch = &row->u.graph_launch;
-    launch->host_ns = leave_ns - launch->enter_ns;
-    launch->result = result;
-    batch_add_row(&gather->batch, row);
 }
 
 static bool finish(struct gather *gather, struct unfinished *call,
                    int64_t leave_ns, int32_t result, bool force)
 {
-    if (has_gpu_times(&call->row))
+    if (call->row.table != ROW_comm_event)
         return finish_call(gather, call, leave_ns, result, force);
-    if (call->row.table == ROW_graph_launch)
-        finish_graph_launch(gather, &call->row, leave_ns, result);
-    else
-        finish_event(gather, &call->row,
-                     event_number(call->row.u.comm_event.what), leave_ns,
-                     result);
+    finish_event(gather, &call->row, event_number(call->row.u.comm_event.what),
+                 leave_ns, result);
     return true;
 }
 
@@ -259,7 +261,7 @@ static void gather_leave(struct gather *gather, const struct ct_slot *slot)
 
 static void mark_in_call(struct gather *gather, struct unfinished *call)
 {
-    if (has_gpu_times(&call->row))
+    if (call->row.table != ROW_comm_event)
         *timing_of(&call->row).flags |= CT_FLAG_IN_CALL;
     batch_add_row(&gather->batch, &call->row);
     /* More only where ends were lost; those will never be met. */
@@ -288,19 +290,6 @@ static bool gather_call(struct gather *gather, struct ct_slot *slot,
     return true;
 }
 
-static void add_graph(struct gather *gather, const struct ct_slot *slot)
-{
-    struct row *row = batch_add(&gather->batch, ROW_graph);
-    if (!row)
-        return;
-    row->u.graph = (struct row_graph){
-        .id = slot->u.graph.id,
-        .made_ns = slot->enter_ns,
-        .first = id_or_null(slot->u.graph.first),
-        .second = id_or_null(slot->u.graph.second),
-    };
-}
-
 static bool gather_slot(struct gather *gather, struct ct_slot *slot,
                         uint64_t position, bool force)
 {
@@ -313,9 +302,6 @@ static bool gather_slot(struct gather *gather, struct ct_slot *slot,
     case CT_SLOT_LEAVE:
         gather_leave(gather, slot);
         break;
-    case CT_SLOT_GRAPH:
-        add_graph(gather, slot);
-        break;
     default:
         return gather_call(gather, slot, position, left, force);
     }
@@ -327,7 +313,10 @@ void gather_slots(struct gather *gather, bool force)
     struct ring *ring = gather->ring;
     uint64_t head =
         atomic_load_explicit(&ring->header->head, memory_order_acquire);
-    collect_comms(gather);
+    store_new_comms(gather);
+    if (force &&
+        atomic_load_explicit(&ring->header->lost_comms, memory_order_relaxed))
+        end_comms(gather);
     while (gather->next != head && gather->batch.n < BATCH_MAX &&
            gather_slot(gather, &ring->slots[gather->next & ring->mask],
                        gather->next, force))
@@ -354,10 +343,29 @@ static int32_t events_of(const struct ct_slot *slot)
     return slot->kind == CT_SLOT_LAUNCH ? slot->u.launch.events : -1;
 }
 
+/* Those that live are kept: their end will be noted there. */
+static uint64_t discard_comms(struct gather *gather)
+{
+    uint64_t n = 0;
+    for (struct comm_facts *new = collect_comms(gather); new; new = new->next)
+        n++;
+    struct comm_facts *all = gather->comms, *next;
+    for (gather->comms = NULL; all; all = next) {
+        next = all->next;
+        if (end_of(all) != CT_NULL) {
+            comm_free_facts(all);
+            continue;
+        }
+        all->next = gather->comms;
+        gather->comms = all;
+    }
+    return n;
+}
+
 struct discarded gather_discard(struct gather *gather)
 {
     struct ring *ring = gather->ring;
-    struct discarded n = {.comms = free_comms(comm_new_facts())};
+    struct discarded n = {.comms = discard_comms(gather)};
     uint64_t head =
         atomic_load_explicit(&ring->header->head, memory_order_acquire);
     for (; gather->next != head; gather->next++) {
@@ -368,7 +376,6 @@ struct discarded gather_discard(struct gather *gather)
         if (ct_slot_is(slot, gather->next, CT_SLOT_LEFT))
             gpu_drop(events_of(slot));
         n.ops += slot->kind == CT_SLOT_OP;
-        n.graph_launches += slot->kind == CT_SLOT_GRAPH_LAUNCH;
     }
     return n;
 }
