@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { FIRST_FREE = STDERR_FILENO + 1, HIGHEST = 1024, KEPT_ABOVE = 32 };
+enum { ENOUGH = 64 };
 
 static struct {
     pthread_mutex_t lock;
@@ -146,6 +147,26 @@ bool descriptor_sqlite_robbed(void)
     }
     pthread_mutex_unlock(&ours.lock);
     return robbed;
+}
+
+bool descriptor_sqlite_removed(void)
+{
+    bool removed = false;
+    pthread_mutex_lock(&ours.lock);
+    for (int i = 0; i < DESCRIPTORS; i++) {
+        const struct known *known = &ours.known[i];
+        struct stat st;
+        removed |= known->fd && known->sqlite && fstat(known->fd, &st) == 0 &&
+                   st.st_ino == known->ino && st.st_nlink == 0;
+    }
+    pthread_mutex_unlock(&ours.lock);
+    return removed;
+}
+
+bool descriptor_has_room(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= ENOUGH;
 }
 
 int descriptor_close(int fd)

@@ -21,6 +21,12 @@ bool descriptor_is_ours(int fd);
 /* True if the program has closed one of SQLite's. */
 bool descriptor_sqlite_robbed(void);
 
+/* True if somebody has deleted what SQLite writes. */
+bool descriptor_sqlite_removed(void);
+
+/* False where the program needs all that the process may open. */
+bool descriptor_has_room(void);
+
 /* Closes it unless the program has. */
 int descriptor_close(int fd);
 

@@ -1,6 +1,7 @@
 #include "init.h"
 
 #include "config.h"
+#include "descriptor.h"
 #include "log.h"
 #include "policy.h"
 #include "process.h"
@@ -80,6 +81,10 @@ static bool begin(void)
     config_read(&config);
     if (config.disable)
         return false;
+    if (!descriptor_has_room()) {
+        log_line(LOG_RING, "not recording: the limit of open files is too low");
+        return false;
+    }
     process_describe(&process, config.dir);
     recorder.t0_ns = process.t0_ns;
     recorder.process = process.random;
@@ -124,9 +129,11 @@ static void begin_once(void)
 _Atomic uint32_t *init_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int saved = errno, cancel = thread_hold_cancel();
+    struct thread_hold before;
+    int saved = errno;
+    thread_hold(&before);
     pthread_once(&once, begin_once);
-    thread_allow_cancel(cancel);
+    thread_release(&before);
     errno = saved;
     return atomic_load_explicit(&init_live, memory_order_acquire);
 }

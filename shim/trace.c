@@ -4,7 +4,7 @@
 #include "clock.h"
 #include "descriptor.h"
 #include "gputime.h"
-#include "graphs.h"
+#include "init.h"
 #include "log.h"
 #include "policy.h"
 #include "topo.h"
@@ -63,13 +63,6 @@ static void count_losses(struct trace *trace)
                grown(&header->lost_comms, &trace->seen_comms), since, at);
     losses_add(losses, LOSS_RING_LEAVES,
                grown(&header->lost_leaves, &trace->seen_leaves), since, at);
-    losses_add(losses, LOSS_RING_GRAPHS,
-               grown(&header->lost_graphs, &trace->seen_graphs), since, at);
-    losses_add(losses, LOSS_RING_GRAPH_LAUNCHES,
-               grown(&header->lost_graph_launches, &trace->seen_graph_launches),
-               since, at);
-    losses_add(losses, LOSS_GRAPH_TABLE,
-               grown(&graphs_untracked, &trace->seen_untracked), since, at);
     losses_add(losses, LOSS_EVENT_PAIRS, pairs - trace->seen_pairs, since, at);
     trace->seen_pairs = pairs;
     losses_add(losses, LOSS_NO_CONTEXT,
@@ -145,8 +138,6 @@ static void gather(struct trace *trace, bool force)
         struct discarded n = gather_discard(&trace->gather);
         losses_add(&trace->losses, LOSS_SIZE_OPS, n.ops, since, at);
         losses_add(&trace->losses, LOSS_SIZE_COMMS, n.comms, since, at);
-        losses_add(&trace->losses, LOSS_SIZE_GRAPH_LAUNCHES, n.graph_launches,
-                   since, at);
         return;
     }
     uint64_t head =
@@ -157,8 +148,24 @@ static void gather(struct trace *trace, bool force)
     gather_slots(&trace->gather, force);
 }
 
+/* Who deletes a trace wants it gone: it does not come back, and its room on
+ * the disk is given up. */
+static void let_go(struct trace *trace)
+{
+    trace->removed = true;
+    init_stop();
+    log_line(LOG_TRACE, "%s has been deleted; not recording any more",
+             trace->process->db_path);
+}
+
 int trace_flush(struct trace *trace, bool force)
 {
+    if (trace->removed)
+        return -1;
+    if (descriptor_sqlite_removed()) {
+        let_go(trace);
+        return -1;
+    }
     if (!trace->told_library) {
         add_library(trace);
         trace->told_library = true;
@@ -195,6 +202,27 @@ static void remove_database(const char *path)
     }
 }
 
+/* A program that closes all files may do so while SQLite opens ours. */
+static int open_store(struct trace *trace, bool network)
+{
+    enum { TRIES = 3 };
+    struct store *store = &trace->store;
+    for (int i = 0; i < TRIES; i++) {
+        if (store_open(store, trace->process->db_path, network) == 0) {
+            add_first_rows(trace);
+            if (store_write(store, trace->gather.batch.rows,
+                            trace->gather.batch.n) == 0)
+                return 0;
+            trace->gather.batch.n = 0;
+        }
+        if (i + 1 == TRIES || !descriptor_sqlite_robbed())
+            break;
+        store_close(store);
+        remove_database(trace->process->db_path);
+    }
+    return -1;
+}
+
 int trace_open(struct trace *trace, struct ring *ring,
                const struct config *config, const struct process *process,
                bool network)
@@ -205,13 +233,9 @@ int trace_open(struct trace *trace, struct ring *ring,
         return -1;
     }
     trace->gather.new_device = new_device;
-    if (store_open(&trace->store, process->db_path, network) == 0) {
-        add_first_rows(trace);
-        if (store_write(&trace->store, trace->gather.batch.rows,
-                        trace->gather.batch.n) == 0) {
-            trace->gather.batch.n = 0;
-            return 0;
-        }
+    if (open_store(trace, network) == 0) {
+        trace->gather.batch.n = 0;
+        return 0;
     }
     log_line(LOG_TRACE, "cannot write %s: %s; not recording", process->db_path,
              store_error(&trace->store));
@@ -233,7 +257,7 @@ void trace_close(struct trace *trace)
     }
     store_checkpoint(&trace->store);
     store_close(&trace->store);
-    if (!failed) {
+    if (!failed || trace->removed) {
         atomic_store(&trace->ring->header->closed, 1);
         ring_remove(trace->ring);
     }

@@ -16,10 +16,12 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { STACK_BYTES = 512 * 1024 };
 enum { SLEEP_MIN_MS = 1, SLEEP_MAX_MS = 20, RETRY_MS = 1000 };
 enum { NETWORK_FLUSH_MS = 10000 };
+enum { ALONE_MS = 100 };
 #define NS_PER_MS INT64_C(1000000)
 
 enum request { RUN, DRAIN, STOP };
@@ -29,6 +31,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum request wanted, done;
+    bool alone; /* the thread has left the trace to who ends the process */
     const struct config *config;
     const struct process *process;
 } writer = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -57,8 +60,22 @@ int writer_make_folder(const char *path)
 static bool is_network(const char *folder)
 {
     static const unsigned long magics[] = {
-#define NETWORK_FS(magic_, name_) magic_,
-#include "commtrace/network_fs.def"
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+        0x65735546, /* FUSE */
+        0x00c36400, /* Ceph */
+        0x5346414f, /* AFS */
+        0x73757245, /* Coda */
+        0x01021997, /* 9P */
+        0xaad7aaea, /* PanFS */
+        0x20030528, /* OrangeFS */
+        0x7461636f, /* OCFS2 */
+        0x01161970, /* GFS2 */
     };
     struct statfs fs;
     if (statfs(folder, &fs) != 0)
@@ -147,6 +164,30 @@ static void look(struct trace *trace, struct pace *pace)
         pace->sleep_ms = SLEEP_MAX_MS;
 }
 
+/* A process whose first thread has left ends with its last thread, which must
+ * not be ours. */
+static bool is_alone(void)
+{
+    struct stat tasks;
+    char exe[1];
+    enum { FIRST_AND_OURS = 2, LINKS_OF_EMPTY = 2 };
+    return readlink("/proc/self/exe", exe, sizeof(exe)) < 0 &&
+           errno == ENOENT && stat("/proc/self/task", &tasks) == 0 &&
+           tasks.st_nlink == LINKS_OF_EMPTY + FIRST_AND_OURS;
+}
+
+/* What the C library does when the last thread returns is exit(): the trace
+ * stays open for it. */
+static void leave_last(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_mutex_lock(&writer.lock);
+    writer.alone = true;
+    pthread_mutex_unlock(&writer.lock);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
 static void run(struct trace *trace, bool network)
 {
     int64_t flush_ms = writer.config->flush_ms;
@@ -158,8 +199,16 @@ static void run(struct trace *trace, bool network)
         .sleep_ms = SLEEP_MIN_MS,
     };
     enum request request = RUN;
-    while (request != STOP) {
+    int64_t asked_ns = 0;
+    while (request != STOP && !trace->removed) {
         look(trace, &pace);
+        if (clock_ns() - asked_ns >= ALONE_MS * NS_PER_MS) {
+            asked_ns = clock_ns();
+            if (is_alone()) {
+                leave_last();
+                return;
+            }
+        }
         enum request wanted = wait_ms(request, pace.sleep_ms);
         if (wanted != request && wanted == DRAIN) {
             drain(trace);
@@ -170,9 +219,10 @@ static void run(struct trace *trace, bool network)
     trace_close(trace);
 }
 
+static struct trace trace;
+
 static void *work(void *unused)
 {
-    static struct trace trace;
     (void)unused;
     bool network = false;
     if (writer_make_folder(writer.process->dir) != 0) {
@@ -188,6 +238,8 @@ static void *work(void *unused)
     } else {
         rescue_rings(recorder.ring.path);
         run(&trace, network);
+        if (writer.alone)
+            return NULL;
     }
     report_done(STOP);
     return NULL;
@@ -238,13 +290,29 @@ static bool ask(enum request request, int64_t ms)
     return done;
 }
 
+static bool is_left_to_us(void)
+{
+    pthread_mutex_lock(&writer.lock);
+    bool alone = writer.alone;
+    pthread_mutex_unlock(&writer.lock);
+    return alone;
+}
+
 void writer_drain(void)
 {
+    if (is_left_to_us()) {
+        drain(&trace);
+        return;
+    }
     ask(DRAIN, 3000);
 }
 
 void writer_stop(void)
 {
+    if (is_left_to_us()) {
+        trace_close(&trace);
+        return;
+    }
     if (ask(STOP, 10000))
         pthread_join(writer.thread, NULL);
 }
