@@ -54,7 +54,8 @@ endif()
 # Hostile processes and places: the library in front of foreign programs.
 find_program(PYTHON3 python3 REQUIRED)
 set(hostile ${CMAKE_CURRENT_LIST_DIR}/hostile)
-add_executable(hostile_process ${hostile}/process.c)
+file(GLOB hostile_ways CONFIGURE_DEPENDS ${hostile}/ways_*.c)
+add_executable(hostile_process ${hostile}/process.c ${hostile_ways})
 target_link_libraries(hostile_process PRIVATE
   commtrace_flags shim_fake_nccl Threads::Threads ${CMAKE_DL_LIBS})
 add_executable(hostile_reload ${hostile}/reload.c)

@@ -13,18 +13,11 @@
 
 #define CLI_EXIT_INPUT 2
 
-/* What the words after the options are. */
-enum cli_words {
-    CLI_READS,         /* folders and files of traces, at least one */
-    CLI_NEEDS_COMMAND, /* a command of its own */
-    CLI_MAY_HAVE_COMMAND
-};
-
 struct cli {
     const char *command; /* "commtrace ops" */
     char **paths;        /* folders and files to read; `run`: the command */
     int npaths;
-    enum cli_words words;
+    bool takes_command;
     bool json;
     const char *reference; /* NULL: none */
     const char *db;        /* job.db to write; NULL: none */
@@ -43,7 +36,7 @@ struct cli_command {
     const char *arguments; /* after the options, in `--help` */
     const char *meaning;   /* one line */
     const char *example;   /* command lines with what they do */
-    enum cli_words words;
+    bool takes_command;    /* the arguments are a command of their own */
 };
 
 extern const struct argp_option cli_report_options[], cli_ops_options[],

@@ -1,7 +1,9 @@
-"""process.py PROGRAM LIBRARY MODULE RELOAD: processes that fork, exec, abort,
-race, end in the middle. With and without the recorder they behave alike, and
-their trace holds what they did."""
+"""process.py PROGRAM LIBRARY MODULE RELOAD [WAY...]: processes that fork, exec,
+abort, race, end in the middle, or have no room for anything. With and without
+the recorder they behave alike, and their trace holds what they did."""
+import collections
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,90 +11,167 @@ import tempfile
 
 import traces
 
-PROGRAM, LIBRARY, MODULE, RELOAD = sys.argv[1:]
+PROGRAM, LIBRARY, MODULE, RELOAD = sys.argv[1:5]
+ONLY = sys.argv[5:]
 
-# way: (files, ops in all of them, closed files)
-WAYS = {
-    "plain": (1, 10, 1),
-    "fork": (1, 10, 1),
-    "clone": (1, 10, 1),
-    "vfork": (1, 10, 1),
-    "exec": (2, 17, 1),
-    "_exit": (1, 10, 0),
-    "abort": (1, 10, 0),
-    "atexit": (1, 10, 1),
-    "race": (1, 16, 1),
-    "local": (1, 10, 1),
-    "signals": (1, 10, 1),
-    "busy_exit": (1, None, 1),
-    "numbers": (1, 10, 1),
-    "close_all": (1, 10, 1),
-    "no_stdio": (1, 10, 1),
-    "open_bracket": (1, 2, 1),
-    "keys": (1, 1, 1),
-    "cancel": (1, 10, 1),
-    "config": (1, 1, 1),
-    "reload": (1, 30, 1),
-}
+# ops: in all files together; None: as many as it says, some maybe counted as
+# lost; ANY: what there is must be whole. closed: files that were closed. says:
+# lines of ours on stderr.
+ANY = object()
+Way = collections.namedtuple("Way", "name item ops files closed says env",
+                             defaults=(10, 1, 1, 0, {}))
+WAYS = [
+    Way("plain", "a program like any other"),
+    Way("fork", "fork after communicators exist"),
+    Way("clone", "fork after communicators exist, raw clone"),
+    Way("fork_deep", "fork: child of a child, fork inside a group"),
+    Way("fork_busy", "fork while others are in NCCL", None),
+    Way("fork_exec", "fork+exec of a program that uses NCCL", 20, 2, 2),
+    Way("vfork", "vfork"),
+    Way("shell", "LD_PRELOAD inherited by ls, bash, pipes"),
+    Way("exec", "exec", 17, 2),
+    Way("daemon", "daemons"),
+    Way("daemon_late", "daemons made after the first call"),
+    Way("_exit", "_exit", closed=0),
+    Way("quick_exit", "_exit, quick_exit", closed=0),
+    Way("abort", "abort", closed=0),
+    Way("crash", "abort, SIGSEGV", closed=0),
+    Way("atexit", "NCCL from an atexit handler"),
+    Way("constructor", "NCCL from a constructor and a destructor"),
+    Way("busy_exit", "exit while others call NCCL", ANY),
+    Way("thread_exit", "exit from a thread while others call NCCL", ANY),
+    Way("first_leaves", "exit of the first thread alone"),
+    Way("signals", "signals: handlers run in the program's thread"),
+    Way("altstack", "signals on an alternate stack"),
+    Way("altstack_first", "signals on an alternate stack, first call there"),
+    Way("storm", "signals in the middle of everything", None),
+    Way("storm_first", "signals in the middle of the first call"),
+    Way("jump", "signals: siglongjmp out of a call"),
+    Way("race", "stacks of 16 KiB, 16 threads racing the first call", 48),
+    Way("open_bracket", "a thread ends inside a group", 2),
+    Way("keys", "no thread-specific data left", 1),
+    Way("cancel", "a thread is cancelled"),
+    Way("numbers", "descriptors keep their numbers"),
+    Way("close_all", "all descriptors closed"),
+    Way("no_stdio", "no stdin, stdout, stderr"),
+    Way("nofile", "RLIMIT_NOFILE 8", 0, 0, 0, says=1),
+    Way("nofile_late", "RLIMIT_NOFILE 8, later"),
+    Way("fsize", "RLIMIT_FSIZE", 0, 0, 0, says=1),
+    Way("fsize_late", "RLIMIT_FSIZE, later", closed=0, says=1),
+    Way("as", "RLIMIT_AS tight", ANY, None, None, says=99),
+    Way("comms", "4,096 communicators created and destroyed", 8192),
+    Way("comms_alive", "4,096 communicators, 1,024 at a time", 8192),
+    Way("comms_fast", "communicators faster than the writer", ANY,
+        env={"COMMTRACE_RING_SLOTS": "64"}),
+    Way("million", "a million ops in one group", None),
+    Way("local", "NCCL loaded RTLD_LOCAL"),
+    Way("reload", "dlclose of libnccl", 30),
+    Way("config", "a configuration of rubbish", 1),
+    Way("environment", "environment changed before, between and after"),
+    Way("removed", "the trace is removed while it is written", 0, 0, 0, says=1),
+]
+REDUCE = 5 # handlers' own, of which some may be missing
 # Communicators and launches, where a wrong number was once found.
-ROWS = {"open_bracket": (1, 1)}
+ROWS = {"open_bracket": (1, 1), "race": (32, 16), "comms": (4096, 0),
+        "comms_alive": (8192, 0)}
 
 
 def run(way, env):
-    program = RELOAD if way == "reload" else PROGRAM
-    done = subprocess.run([program, way, MODULE], env=env, capture_output=True,
-                          timeout=60)
-    return done.returncode, done.stdout, done.stderr
+    program = RELOAD if way.name == "reload" else PROGRAM
+    try:
+        done = subprocess.run([program, way.name, MODULE], env=env, text=True,
+                              capture_output=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        traces.fail("%s: hangs" % way.name)
+    ours = [l for l in done.stderr.splitlines() if l.startswith("commtrace: ")]
+    theirs = [l for l in done.stderr.splitlines() if l not in ours]
+    issued = re.search(r"^issued (\d+)\n", done.stdout, re.M)
+    return ((done.returncode, re.sub(r"issued \d+\n", "", done.stdout), theirs),
+            ours, int(issued.group(1)) if issued else None)
+
+
+def compare(way, folder):
+    """Without and with the recorder; how many ops the latter issued."""
+    env = dict(os.environ, COMMTRACE_DIR=folder, COMMTRACE_FLUSH_MS="50",
+               **way.env)
+    bare, _, _ = run(way, env)
+    os.makedirs(folder, exist_ok=True) # unless it has been removed
+    traced, ours, issued = run(way, dict(env, LD_PRELOAD=LIBRARY,
+                                         HOSTILE_TRACED="1"))
+    if bare != traced:
+        traces.fail("%s: %s without, %s with; %s" % (way.name, bare, traced,
+                                                     ours))
+    if len(ours) > way.says or (0 < way.says < 99 and not ours):
+        traces.fail("%s: said %s" % (way.name, ours))
+    return issued
+
+
+def whole(way, paths):
+    """Nothing is damaged; how many were closed."""
+    ended = 0
+    for path in paths:
+        db = traces.open_db(path)
+        if traces.one(db, "PRAGMA integrity_check") != "ok":
+            traces.fail("%s: %s is damaged" % (way.name, path))
+        ended += traces.one(db, "SELECT end_ns IS NOT NULL FROM process")
+    return ended
 
 
 def check(way, folder):
-    files, ops, closed = WAYS[way]
-    env = dict(os.environ)
-    bare = run(way, env)
-    env.update(LD_PRELOAD=LIBRARY, COMMTRACE_DIR=folder,
-               COMMTRACE_FLUSH_MS="50")
-    traced = run(way, env)
-    if bare != traced:
-        traces.fail("%s: %s without, %s with" % (way, bare, traced))
+    issued = compare(way, folder)
     paths = traces.databases(folder)
-    if len(paths) != files:
-        traces.fail("%s: traces %s" % (way, paths))
-    found = sum(len(traces.all_ops(path)) for path in paths)
-    if ops is not None and found != ops:
-        traces.fail("%s: %d ops, not %d" % (way, found, ops))
-    ended = 0
-    if way in ROWS:
+    if way.files is not None and len(paths) != way.files:
+        traces.fail("%s: traces %s" % (way.name, paths))
+    ended = whole(way, paths)
+    if way.closed is not None and ended != way.closed:
+        traces.fail("%s: %d traces closed, not %d" % (way.name, ended,
+                                                      way.closed))
+    found = sum(1 for path in paths for op in traces.all_ops(path)
+                if op[0] != REDUCE)
+    lost = sum(traces.lost_ops(path) for path in paths)
+    if way.ops is not ANY and found + lost != (way.ops if issued is None
+                                               else issued):
+        traces.fail("%s: %d ops recorded, %d lost, %s issued" %
+                    (way.name, found, lost, issued or way.ops))
+    if lost and way.ops is not ANY and issued is None:
+        traces.fail("%s: %d ops lost" % (way.name, lost))
+    if way.name in ROWS:
         db = traces.open_db(paths[0])
         rows = tuple(traces.one(db, "SELECT count(*) FROM " + table)
                      for table in ("comm", "launch"))
-        if rows != ROWS[way]:
-            traces.fail("%s: %d communicators, %d launches" % (way, *rows))
-    for path in paths:
-        db = traces.open_db(path)
-        ended += traces.one(db, "SELECT end_ns IS NOT NULL FROM process")
-        if traces.one(db, "PRAGMA integrity_check") != "ok":
-            traces.fail("%s: %s is damaged" % (way, path))
-    if ended != closed:
-        traces.fail("%s: %d traces closed, not %d" % (way, ended, closed))
+        if rows != ROWS[way.name]:
+            traces.fail("%s: %d communicators, %d launches" %
+                        (way.name, *rows))
+    return found, lost
+
+
+def rescue(way, folder):
+    """The next traced process moves what was left on tmpfs."""
+    before = traces.all_ops(traces.databases(folder)[0])
+    subprocess.run([PROGRAM, "plain"], check=True, capture_output=True,
+                   env=dict(os.environ, LD_PRELOAD=LIBRARY,
+                            COMMTRACE_DIR=folder + "/next"))
+    path, = traces.databases(folder)
+    if not os.path.exists(path + ".ring"):
+        traces.fail("%s: its ring was not rescued" % way.name)
+    if traces.all_ops(path) != before:
+        traces.fail("%s: ops are missing after the rescue" % way.name)
 
 
 def main():
     for way in WAYS:
+        if ONLY and way.name not in ONLY:
+            continue
         folder = tempfile.mkdtemp(prefix="commtrace-hostile-")
-        check(way, folder)
-        if way in ("_exit", "abort"):
-            # The next traced process moves what they left.
-            subprocess.run([PROGRAM, "plain"], check=True, capture_output=True,
-                           env=dict(os.environ, LD_PRELOAD=LIBRARY,
-                                    COMMTRACE_DIR=folder + "/next"))
-            if not os.path.exists(traces.databases(folder)[0] + ".ring"):
-                traces.fail("%s: its ring was not rescued" % way)
-            if len(traces.all_ops(traces.databases(folder)[0])) != 10:
-                traces.fail("%s: ops are missing after the rescue" % way)
+        found, lost = check(way, folder)
+        if way.closed == 0 and way.files:
+            rescue(way, folder)
         if traces.rings(folder):
-            traces.fail("%s: left %s" % (way, traces.rings(folder)))
-        shutil.rmtree(folder)
-    print("%d ways" % len(WAYS))
+            traces.fail("%s: left %s" % (way.name, traces.rings(folder)))
+        shutil.rmtree(folder, ignore_errors=True)
+        print("ok  %-14s %s: %d ops%s" % (
+            way.name, way.item, found, ", %d lost" % lost if lost else ""),
+            flush=True)
 
 
 if __name__ == "__main__":

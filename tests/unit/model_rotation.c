@@ -55,8 +55,7 @@ static struct world *new_world(int n)
                                  .calls = CALLS,
                                  .nsamples = CALLS,
                                  .samples = w->samples};
-    w->class = (struct ct_op_class_row){.base = CT_OP_ALL_REDUCE,
-                                        .graph = CT_NONE};
+    w->class = (struct ct_op_class_row){.base = CT_OP_ALL_REDUCE};
     w->job = (struct ct_job){.nprocesses = n,
                              .processes = w->order,
                              .ncomms = 1,

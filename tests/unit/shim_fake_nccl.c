@@ -1,11 +1,15 @@
 /*
  * An NCCL that does nothing, for tests of the shim alone: every operation
  * succeeds at once, communicators know their size and rank. Broadcast goes
- * through the exported name of another call, as in the real library.
+ * through the exported name of another call, as in the real library. A call
+ * for BLOCKS elements waits for a signal.
  */
 #include "commtrace/nccl_abi.h"
 
 #include <stdlib.h>
+#include <unistd.h>
+
+enum { BLOCKS = 0x7b10cb10 };
 
 struct ncclComm {
     int nranks;
@@ -39,6 +43,8 @@ static ncclResult_t answer(ncclComm_t comm, int type)
     ncclResult_t fn_ params_;                                            \
     ncclResult_t fn_ params_                                             \
     {                                                                    \
+        if ((size_t)(count_) == BLOCKS)                                  \
+            pause();                                                     \
         return answer(comm, type_);                                      \
     }
 #include "commtrace/nccl_ops.def"

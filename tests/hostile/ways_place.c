@@ -1,0 +1,116 @@
+/* Surroundings: where NCCL comes from, the environment, the trace's folder. */
+#include "ways.h"
+
+#include <dlfcn.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* NCCL has come in where RTLD_NEXT does not look, as with python. */
+static void run_local(char **argv)
+{
+    void *handle = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
+    int (*use)(void);
+    if (!handle) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    void *found = dlsym(handle, "module_use");
+    memcpy(&use, &found, sizeof(use));
+    if (!found || use() != 0)
+        exit(1);
+}
+
+/* NCCL refuses a configuration that nobody has initialised. */
+static void run_config(char **argv)
+{
+    _Alignas(ncclConfig_t) char rubbish[256];
+    ncclUniqueId id = {{1}};
+    (void)argv;
+    memset(rubbish, 0x41, sizeof(rubbish));
+    ncclCommInitRankConfig(&comm, 2, id, 0, (void *)rubbish);
+    ops(1);
+}
+
+static void say_environment(const char *when)
+{
+    printf("%s:\n", when);
+    for (char **at = environ; at && *at; at++)
+        if (strncmp(*at, "LD_PRELOAD=", 11) != 0 &&
+            strncmp(*at, "HOSTILE_TRACED=", 15) != 0)
+            printf("  %s\n", *at);
+}
+
+static void say_it_late(void)
+{
+    say_environment("late");
+    fflush(stdout);
+}
+
+/* Variables come, go and lie in memory of the program's own. */
+static void run_environment(char **argv)
+{
+    static char mine[] = "MINE=first";
+    static char *other[] = {mine, NULL};
+    (void)argv;
+    atexit(say_it_late);
+    setenv("BEFORE", "1", 1);
+    unsetenv("HOME");
+    char **given = environ;
+    init(1);
+    ops(3);
+    if (environ != given)
+        puts("another environ");
+    say_environment("between");
+    setenv("BETWEEN", "2", 1);
+    environ = other;
+    ncclComm_t second = make(2);
+    ops_on(second, 3);
+    memcpy(mine, "MINE=again", sizeof(mine));
+    if (environ != other || strcmp(getenv("MINE"), "again") != 0)
+        abort();
+    say_environment("mine");
+    environ = NULL;
+    ops_on(make(3), 2);
+    environ = given;
+    setenv("AFTER", "3", 1);
+    clearenv();
+    ops(2);
+    putenv(mine);
+    ncclCommDestroy(second);
+    say_environment("after");
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind,
+                      struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+/* Somebody has cleaned up where our trace was. */
+static void run_removed(char **argv)
+{
+    (void)argv;
+    init(1);
+    ops(5);
+    await_trace();
+    usleep(20000);
+    if (nftw(getenv("COMMTRACE_DIR"), remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
+        abort();
+    ops(5);
+    usleep(200000);
+    ops(5);
+}
+
+const struct way place_ways[] = {
+    {"local", run_local},
+    {"config", run_config},
+    {"environment", run_environment},
+    {"removed", run_removed},
+    {0},
+};
