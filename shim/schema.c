@@ -136,7 +136,8 @@ static const char view_comm[] =
     "  m.child, m.device, d.name AS gpu, d.pci,\n"
     "  m.enter_ns, m.ready_ns - m.enter_ns AS init_ns, m.end_ns,\n"
     "  (SELECT count(*) FROM op o JOIN op_class c ON c.id = o.class\n"
-    "    WHERE c.comm = m.id) AS ops\n"
+    "    WHERE c.comm = m.id) AS ops,\n"
+    "  (SELECT uid FROM comm o WHERE o.id = m.parent) AS parent_uid\n"
     "FROM comm m LEFT JOIN device d ON d.id = m.device";
 
 int schema_create(sqlite3 *db)

@@ -15,7 +15,8 @@ struct group_line {
     bool network;
     char roles[80];
     int64_t calls;
-    char ranks[64], hosts[200];
+    char ranks[64], missing[64], hosts[200];
+    int parent;
 };
 
 static const struct out_column columns[] = {
@@ -23,9 +24,11 @@ static const struct out_column columns[] = {
     OUT_COL(struct group_line, uid, "uid", OUT_ID, 0, OUT_BOTH),
     OUT_COL(struct group_line, name, "name", OUT_TEXT, 0, OUT_OPTIONAL),
     OUT_COL(struct group_line, origin, "origin", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct group_line, parent, "", OUT_INT, 0, OUT_DATA),
     OUT_COL(struct group_line, nranks, "size", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct group_line, traced, "", OUT_INT, 0, OUT_DATA),
     OUT_COL(struct group_line, ranks, "ranks", OUT_BUFFER, 0, OUT_BOTH),
+    OUT_COL(struct group_line, missing, "missing", OUT_BUFFER, 0, OUT_OPTIONAL),
     OUT_COL(struct group_line, nodes, "nodes", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct group_line, domains, "domains", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct group_line, hosts, "", OUT_BUFFER, 0, OUT_DATA),
@@ -80,6 +83,7 @@ static void fill_line(struct group_line *line, const struct view *view,
     line->uid = comm->uid;
     line->name = comm->name;
     line->origin = comm->origin;
+    line->parent = comm->parent;
     line->nranks = comm->nranks;
     line->traced = comm->nknown;
     line->nodes = comm->nnodes;
@@ -91,6 +95,7 @@ static void fill_line(struct group_line *line, const struct view *view,
         units_ranks(line->ranks, sizeof line->ranks, ranks,
                     view_comm_ranks(view->trace, comm, ranks));
     free(ranks);
+    view_missing_members(view, number, line->missing, sizeof line->missing);
     fill_hosts(line, view, comm);
 }
 

@@ -72,7 +72,8 @@ static void put_members(struct jobdb *db, const struct view *view, int comm)
         jobdb_int(db, (int64_t)c->uid);
         jobdb_int(db, i);
         jobdb_index(db, process);
-        jobdb_index(db, p ? p->rank : CT_NONE);
+        jobdb_index(db, p ? p->rank
+                          : ct_missing_rank(view->trace, view->job, comm, i));
         jobdb_index(db, p ? p->node : CT_NONE);
         jobdb_index(db, p ? p->domain : CT_NONE);
         jobdb_end(db);

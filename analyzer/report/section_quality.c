@@ -115,6 +115,25 @@ static void put_processes(struct out *out, const struct view *view)
     out_list_end(out);
 }
 
+#define MISSING_SHOWN 4
+
+static void say_missing(struct out *out, const struct view *view)
+{
+    int comms = 0;
+
+    for (int i = 0; view->job->missing && i < view->job->ncomms; i++) {
+        char members[120];
+
+        view_missing_members(view, i, members, sizeof members);
+        if (*members && ++comms <= MISSING_SHOWN)
+            out_fact(out, "", "of comm %d, of %d ranks: %s", i,
+                     view->job->comms[i].nranks, members);
+    }
+    if (comms > MISSING_SHOWN)
+        out_fact(out, "", "and of %d communicators more",
+                 comms - MISSING_SHOWN);
+}
+
 static void say_losses(struct out *out, const struct view *view)
 {
     for (int i = 0; i < view->job->nprocesses; i++) {
@@ -219,6 +238,7 @@ void section_quality(struct out *out, const struct view *view)
                  "%" PRId64 " members of communicators have "
                  "no trace: transfers they took part in are upper bounds",
                  view->job->missing);
+    say_missing(out, view);
     say_losses(out, view);
     say_refused(out, view);
     say_simulated(out, view);

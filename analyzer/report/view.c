@@ -223,6 +223,33 @@ int view_traced_ranks(const struct ct_job *job)
     return traced;
 }
 
+void view_missing_members(const struct view *view, int comm, char *text,
+                          size_t size)
+{
+    const struct ct_comm *c = &view->job->comms[comm];
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < c->nranks; i++) {
+        char member[64];
+        int rank;
+
+        if (c->members[i].process != CT_NONE)
+            continue;
+        rank = ct_missing_rank(view->trace, view->job, comm, i);
+        if (rank == CT_NONE)
+            snprintf(member, sizeof member, "%d", i);
+        else
+            snprintf(member, sizeof member, "%d (rank %d)", i, rank);
+        if (used + strlen(member) + sizeof ", , ..." > size) {
+            snprintf(text + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 used ? ", " : "", member);
+    }
+}
+
 int view_missing_ranks(const struct view *view, char *text, size_t size)
 {
     const struct ct_job *job = view->job;

@@ -249,7 +249,8 @@ static void meet_comm(struct ct_trace *trace, struct ct_job *job,
         if (row->comm == job->ncomms) {
             job->comms =
                 ct_grow(job->comms, capacity, job->ncomms, sizeof(*job->comms));
-            job->comms[job->ncomms++] = (struct ct_comm){.uid = row->uid};
+            job->comms[job->ncomms++] =
+                (struct ct_comm){.uid = row->uid, .parent = CT_NONE};
         }
         comm = &job->comms[row->comm];
         if (row->nranks > comm->nranks)
@@ -271,6 +272,8 @@ static void fill_members(struct ct_trace *trace, struct ct_job *job,
         struct ct_comm *comm = &job->comms[p->comms[j].comm];
         struct ct_member *member = &comm->members[p->comms[j].rank];
 
+        if (comm->parent == CT_NONE && p->comms[j].parent != CT_NONE)
+            comm->parent = p->comms[p->comms[j].parent].comm;
         if (member->process != CT_NONE)
             continue; /* a copy of a trace: the first counts */
         *member = (struct ct_member){process, j};

@@ -184,6 +184,8 @@ struct ct_comm { /* a communicator, over all ranks */
     const char *name, *origin; /* NULL: none */
     int nranks, nknown;        /* known: with a trace */
     struct ct_member *members;
+    int parent;           /* index in ct_job.comms; CT_NONE: made of none, or
+                             nobody recorded it */
     int nnodes, ndomains; /* that its known members span */
     enum ct_link link;    /* the worst hop: what collectives wait for */
     const char *evidence; /* how link is known: topology, host, ... */
@@ -289,6 +291,10 @@ int64_t ct_op_wait_ns(const struct ct_trace *trace, int process, int op);
 
 /* "3.906 KiB" */
 void ct_bytes_text(double bytes, char *text, size_t size);
+
+/* Rank in the job of a member without a trace; CT_NONE: it does not follow. */
+int ct_missing_rank(const struct ct_trace *trace, const struct ct_job *job,
+                    int comm, int rank);
 
 /* Link class between two ranks of a communicator and how it is known. */
 enum ct_link ct_pair_link(const struct ct_trace *trace,

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -239,13 +240,63 @@ static void test_wire_factor(void **state)
     assert_true(ct_wire_factor(CT_OP_SEND, 2) == 1);
 }
 
+/* Communicator 2: the last two ranks of three, in the other order. */
+static void add_pair(sqlite3 *db, int rank)
+{
+    if (rank > 0)
+        files_sql(db,
+                  "INSERT INTO comm (id, uid, origin, parent, color, child,"
+                  " nranks, rank, device)"
+                  " VALUES (2, 78, 'split', 1, 5, 1, 2, %d, %d)",
+                  2 - rank, rank);
+}
+
+/* The one that is missing has a name in every communicator; of several only
+ * what follows. */
+static void test_missing_member(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    const struct ct_job *job;
+    int r;
+
+    (void)state;
+    for (r = 0; r < 3; r++) {
+        sqlite3 *db = begin(folder, r, 3, 0);
+
+        add_pair(db, r);
+        files_end(db);
+    }
+    unlink(files_path(folder, 2));
+    trace = files_open(folder);
+    job = &trace->jobs[0];
+    assert_int_equal(job->ncomms, 2);
+    assert_int_equal(job->comms[0].parent, CT_NONE);
+    assert_int_equal(job->comms[1].parent, 0);
+    assert_int_equal(job->missing, 2);
+    assert_int_equal(job->comms[0].members[2].process, CT_NONE);
+    assert_int_equal(ct_missing_rank(trace, job, 0, 2), 2);
+    assert_int_equal(job->comms[1].members[0].process, CT_NONE);
+    assert_int_equal(ct_missing_rank(trace, job, 1, 0), 2);
+    ct_trace_free(trace);
+
+    unlink(files_path(folder, 0));
+    trace = files_open(folder);
+    job = &trace->jobs[0];
+    assert_int_equal(ct_missing_rank(trace, job, 0, 0), CT_NONE);
+    assert_int_equal(ct_missing_rank(trace, job, 1, 0), CT_NONE);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_nodes), cmocka_unit_test(test_fabric),
-        cmocka_unit_test(test_jobs),      cmocka_unit_test(test_tries),
-        cmocka_unit_test(test_ranks),     cmocka_unit_test(test_one_process),
-        cmocka_unit_test(test_clocks),    cmocka_unit_test(test_wire_factor),
+        cmocka_unit_test(test_missing_member), cmocka_unit_test(test_two_nodes),
+        cmocka_unit_test(test_fabric),         cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_tries),          cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_one_process),    cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_wire_factor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
