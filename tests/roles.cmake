@@ -5,7 +5,7 @@ target_include_directories(commtrace_jobs PUBLIC
   ${CMAKE_CURRENT_LIST_DIR}/unit)
 target_link_libraries(commtrace_jobs PUBLIC commtrace_flags commtrace_trace m)
 
-foreach(name model_fit model_inside model_rotation model_skew roles_layouts roles_confusing
+foreach(name model_fit model_inside model_exchange roles_layouts roles_confusing
         pipeline_idle findings_price)
   if(name MATCHES "^(model|roles|pipeline|findings)_")
     set(layer ${CMAKE_MATCH_1})

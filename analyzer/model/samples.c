@@ -12,9 +12,7 @@ int ct_samples_gather(const struct ct_trace *trace, const struct ct_job *job,
     for (int u = 0; u < job->nusages; u++)
         set->of_usage[u] = (struct ct_samples){job->usages[u].samples,
                                                job->usages[u].nsamples, false};
-    if (ct_samples_from_rings(trace, job, set) == 0 &&
-        ct_samples_without_skew(job, set) == 0 &&
-        ct_samples_from_rotation(trace, job, set) == 0)
+    if (ct_samples_from_rings(trace, job, set) == 0)
         return 0;
     ct_samples_release(set);
     return -1;
@@ -24,7 +22,5 @@ void ct_samples_release(struct ct_sample_set *set)
 {
     free(set->of_usage);
     free(set->rings);
-    free(set->collectives);
-    free(set->rotations);
     *set = (struct ct_sample_set){0};
 }

@@ -32,36 +32,21 @@ static void note_time(struct view_times *times, const struct ct_op_row *op)
         times->none++;
 }
 
-/* An early end of a send frees the sender: it did not spend the transfer. */
-int64_t cost_transfer_ns(const struct ct_process *process,
-                         const struct ct_op_row *op,
-                         const struct ct_instance *instance)
-{
-    enum ct_op kind = process->classes[op->cls].kind;
-
-    if (op->gpu_ns == CT_NO_TIME || instance->transfer_ns == CT_NO_TIME)
-        return CT_NO_TIME;
-    if (ct_op_infos[kind].cls == CT_SEND && op->gpu_ns < instance->transfer_ns)
-        return op->gpu_ns;
-    return instance->transfer_ns;
-}
-
 static void add_op(struct sum *sum, const struct view *view, int process, int i,
                    double weight)
 {
     const struct ct_process *p = &view->trace->processes[process];
     const struct ct_op_row *op = &p->ops[i];
-    int64_t transfer =
-        cost_transfer_ns(p, op, &view->job->instances[op->instance]);
+    struct ct_op_cost cost;
 
     sum->calls += weight;
     if (ct_op_infos[p->classes[op->cls].kind].cls != CT_RECV)
         sum->sent += weight;
-    if (transfer == CT_NO_TIME)
+    if (!ct_op_cost(view->trace, process, i, &cost))
         return;
     sum->timed += weight;
-    sum->transfer_ns += weight * (double)transfer;
-    sum->wait_ns += weight * (double)ct_op_wait_ns(view->trace, process, i);
+    sum->transfer_ns += weight * (double)cost.transfer_ns;
+    sum->wait_ns += weight * (double)cost.wait_ns;
 }
 
 static int steady_steps(const struct ct_process *p)

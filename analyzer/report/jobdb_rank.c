@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "report/cost.h"
 #include "report/jobdb_insert.h"
 #include "trace/db.h"
 
@@ -249,9 +248,9 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
     const struct ct_op_row *op = &p->ops[i];
     const struct ct_instance *instance =
         op->instance == CT_NONE ? NULL : &view->job->instances[op->instance];
-    int64_t transfer =
-        instance ? cost_transfer_ns(p, op, instance) : CT_NO_TIME;
+    struct ct_op_cost cost;
 
+    ct_op_cost(view->trace, number, i, &cost);
     jobdb_start(db, JOBDB_T_op_match);
     jobdb_int(db, number);
     jobdb_int(db, i);
@@ -261,10 +260,8 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
                         ? first_usage + instance->usage
                         : CT_NONE);
     jobdb_index(db, op->step);
-    jobdb_time(db, transfer);
-    jobdb_time(db, transfer == CT_NO_TIME
-                       ? CT_NO_TIME
-                       : ct_op_wait_ns(view->trace, number, i));
+    jobdb_time(db, cost.transfer_ns);
+    jobdb_time(db, cost.wait_ns);
     jobdb_end(db);
 }
 

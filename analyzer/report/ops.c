@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "report/commands.h"
-#include "report/cost.h"
 #include "report/view.h"
 
 struct op_line {
@@ -130,16 +129,14 @@ static void fill_times(struct op_line *line, const struct ct_trace *trace,
 {
     const struct ct_process *p = &trace->processes[process];
     const struct ct_op_row *op = &p->ops[i];
-    const struct ct_instance *instance =
-        op->instance == CT_NONE ? NULL
-                                : &trace->jobs[p->job].instances[op->instance];
+    struct ct_op_cost cost;
 
+    ct_op_cost(trace, process, i, &cost);
     line->enter_ms = (double)op->enter_ns / 1e6;
     line->host_us = us(op->host_ns);
     line->gpu_us = us(op->gpu_ns);
-    line->transfer_us = instance ? us(cost_transfer_ns(p, op, instance)) : NAN;
-    line->wait_us =
-        isnan(line->transfer_us) ? NAN : us(ct_op_wait_ns(trace, process, i));
+    line->transfer_us = us(cost.transfer_ns);
+    line->wait_us = us(cost.wait_ns);
 }
 
 static void fill_line(struct op_line *line, const struct wanted *wanted,

@@ -131,12 +131,12 @@ static void sum_launch(struct ct_process *p, const struct ct_op_row *op,
     struct ct_launch_row *launch = &p->launches[op->launch];
     uint64_t bytes = p->classes[op->cls].bytes;
 
-    if (info->cls == CT_RECV)
-        launch->recv_bytes +=
-            bytes < CT_MAX_SUM - launch->recv_bytes ? bytes : 0;
-    else if (info->cls == CT_COLL || info->cls == CT_ROOTED)
-        launch->coll_bytes +=
-            bytes < CT_MAX_SUM - launch->coll_bytes ? bytes : 0;
+    uint64_t *sum = info->cls == CT_RECV   ? &launch->recv_bytes
+                    : info->cls == CT_SEND ? &launch->send_bytes
+                                           : &launch->coll_bytes;
+
+    if (info->cls != CT_ONE_SIDED)
+        *sum += bytes < CT_MAX_SUM - *sum ? bytes : 0;
 }
 
 static void count_ordinals(struct ct_matching *m, int i)

@@ -105,6 +105,7 @@ static void derive(struct ct_trace *trace)
 
         ct_trace_cut(trace, job);
         ct_trace_match(trace, job);
+        ct_trace_locate(trace, job);
         ct_trace_settle(trace, job);
         ct_trace_steps(trace, job);
         ct_trace_usage(trace, job);

@@ -34,6 +34,9 @@ void ct_trace_cut(struct ct_trace *trace, struct ct_job *job);
  * where they do not depend on other instances. job->usages gets the keys. */
 void ct_trace_match(struct ct_trace *trace, struct ct_job *job);
 
+/* Puts the transfers of collectives right where ranks disturb each other. */
+void ct_trace_locate(struct ct_trace *trace, struct ct_job *job);
+
 /* Clears RUNNING from ops that later ones show to have finished; counts
  * job->in_flight. */
 void ct_trace_settle(struct ct_trace *trace, struct ct_job *job);

@@ -8,6 +8,7 @@
  *                    NVLink domains, link class per communicator
  *   ct_trace_cut     ops that an abort ended are none that finished
  *   ct_trace_match   ops of all ranks -> instances: transfer and wait
+ *   ct_trace_locate  transfers of collectives where ranks disturb each other
  *   ct_trace_settle  what was still in flight
  *   ct_trace_steps   step boundaries per process
  *   ct_trace_usage   instances -> usages: the aggregates that model, roles,
@@ -78,9 +79,10 @@ struct ct_launch_row {
     int nops;     /* as recorded; first_op.. may be fewer after losses */
     int first_op; /* index of the first of its ops in ops; CT_NONE */
     uint32_t flags;
-    int32_t instance;    /* of its largest op */
-    uint64_t coll_bytes; /* sums of S over its collectives and its recvs: */
-    uint64_t recv_bytes; /* each op answers for its share of the interval */
+    int32_t instance; /* of its largest op */
+    /* Sums of S over its collectives, recvs, sends: each op answers for its
+     * share of the interval. */
+    uint64_t coll_bytes, recv_bytes, send_bytes;
 };
 
 struct ct_comm_row { /* a communicator as one process holds it */
@@ -201,7 +203,8 @@ struct ct_instance {
     int usage;           /* index in ct_job.usages */
     uint64_t bytes;      /* S */
     int64_t transfer_ns; /* CT_NO_TIME: unknown */
-    int64_t wait_sum_ns; /* over the ranks that were timed */
+    int64_t wait_sum_ns; /* duration - transfer over the ranks that were timed;
+                            a late rank's may be negative, the sum is not */
     int64_t wait_max_ns;
     uint32_t ranks;  /* records found */
     uint32_t timed;  /* of them with a GPU time */
@@ -210,6 +213,7 @@ struct ct_instance {
     bool bound;      /* transfer is an upper bound: a rank is missing */
     bool overlapped; /* p2p or ROOTED whose receiver came late: transfer hidden,
                         a lower bound at best */
+    bool skewed;     /* ranks came so far apart that transfer is a guess */
     bool estimated;  /* p2p without a common clock, where recvs of its edge and
                         size do not agree: transfer is their lower quartile */
     bool mismatch;   /* ranks disagree on kind, type or size */
@@ -234,8 +238,8 @@ struct ct_usage {
     int64_t transfer_ns; /* sum over instances where known */
     int64_t wait_ns;     /* mean over ranks, summed over instances */
     int64_t nsamples;    /* transfers fit for alpha-beta: timed on the GPU, not
-                            grouped, not bound, not overlapped, no mismatch,
-                            warm-up left out */
+                            grouped, not bound, not overlapped, not skewed, no
+                            mismatch,    warm-up left out */
     int64_t *samples;    /* ns, in time order */
     int64_t median_ns;   /* of samples, else of transfers that are whole, else
                             of all that were not overlapped; CT_NO_TIME */
@@ -285,9 +289,16 @@ void ct_trace_free(struct ct_trace *trace);
 /* The two processes read one clock: same boot of the same node. */
 bool ct_same_clock(const struct ct_process *a, const struct ct_process *b);
 
-/* How long op of process waited for a later rank; 0 where nothing is known. A
- * send never waits by this measure: the wait is its receiver's. */
-int64_t ct_op_wait_ns(const struct ct_trace *trace, int process, int op);
+/* What an op cost its rank: both add up to its duration (in a group to its
+ * share of it). Wait of a collective is negative where the rank came late and
+ * found the work of its peers done; over the ranks and over time it is not. */
+struct ct_op_cost {
+    int64_t transfer_ns, wait_ns;
+};
+
+/* False, and no times, where nothing is known. */
+bool ct_op_cost(const struct ct_trace *trace, int process, int op,
+                struct ct_op_cost *cost);
 
 /* "3.906 KiB" */
 void ct_bytes_text(double bytes, char *text, size_t size);

@@ -32,17 +32,23 @@ static int64_t share_of(int64_t ns, uint64_t part, uint64_t whole)
                         : ns;
 }
 
-/* Duration that op answers for: its own, or its share of its launch. */
+/* Duration that op answers for: its own, or its share of its launch, which
+ * lasts as long as what the rank receives in it: sends beside that cost
+ * nothing. */
 static int64_t own_time(const struct ct_process *p, const struct ct_op_row *op,
                         enum ct_op_class cls)
 {
     const struct ct_launch_row *launch;
     uint64_t whole;
 
-    if (op->launch == CT_NONE || cls == CT_SEND || cls == CT_ONE_SIDED)
+    if (op->launch == CT_NONE || cls == CT_ONE_SIDED)
         return op->gpu_ns;
     launch = &p->launches[op->launch];
-    whole = cls == CT_RECV ? launch->recv_bytes : launch->coll_bytes;
+    if (cls == CT_SEND && launch->recv_bytes + launch->coll_bytes > 0)
+        return 0;
+    whole = cls == CT_RECV   ? launch->recv_bytes
+            : cls == CT_SEND ? launch->send_bytes
+                             : launch->coll_bytes;
     return share_of(op->gpu_ns, p->classes[op->cls].bytes, whole);
 }
 
@@ -285,17 +291,38 @@ void ct_transfer_finish(struct ct_matching *m)
     }
 }
 
-int64_t ct_op_wait_ns(const struct ct_trace *trace, int process, int op)
+/* Ranks of a ROOTED op go on without a receiver that is late, and what is left
+ * when that one comes is not what they took. Without a better one their own
+ * duration counts: nothing says that they waited. */
+static int64_t transfer_of(const struct ct_job *job, enum ct_op_class cls,
+                           const struct ct_instance *instance, int64_t own)
+{
+    const struct ct_usage *usage = &job->usages[instance->usage];
+
+    if (cls != CT_ROOTED || !instance->overlapped)
+        return instance->transfer_ns;
+    return usage->nsamples ? at_least(instance->transfer_ns, usage->median_ns)
+                           : own;
+}
+
+bool ct_op_cost(const struct ct_trace *trace, int process, int op,
+                struct ct_op_cost *cost)
 {
     const struct ct_process *p = &trace->processes[process];
     const struct ct_op_row *row = &p->ops[op];
-    enum ct_op_class cls = ct_op_infos[p->classes[row->cls].kind].cls;
+    const enum ct_op_class cls = ct_op_infos[p->classes[row->cls].kind].cls;
     const struct ct_instance *instance;
+    int64_t own, transfer;
 
-    if (row->gpu_ns == CT_NO_TIME || row->instance == CT_NONE || cls == CT_SEND)
-        return 0;
+    *cost = (struct ct_op_cost){CT_NO_TIME, CT_NO_TIME};
+    if (row->gpu_ns == CT_NO_TIME || row->instance == CT_NONE)
+        return false;
     instance = &trace->jobs[p->job].instances[row->instance];
     if (instance->transfer_ns == CT_NO_TIME)
-        return 0;
-    return at_least(0, own_time(p, row, cls) - instance->transfer_ns);
+        return false;
+    own = own_time(p, row, cls);
+    transfer = transfer_of(&trace->jobs[p->job], cls, instance, own);
+    cost->transfer_ns = cls == CT_COLL || transfer < own ? transfer : own;
+    cost->wait_ns = own - cost->transfer_ns;
+    return true;
 }

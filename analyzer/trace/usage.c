@@ -15,7 +15,7 @@
 static bool is_sample(const struct ct_instance *i)
 {
     return i->transfer_ns != CT_NO_TIME && !i->grouped && !i->bound &&
-           !i->overlapped && !i->estimated && !i->mismatch;
+           !i->overlapped && !i->skewed && !i->estimated && !i->mismatch;
 }
 
 static void add_instances(struct ct_job *job)

@@ -81,6 +81,21 @@ def check_price(name, args, finding):
         jobs.fail("%s: price of crossing" % name)
 
 
+def check_one_truth(name, job):
+    """What TP takes in ROLES is what its calls take in OBSERVED."""
+    for role in job["roles"]:
+        if role["role"] != "TP":
+            continue
+        observed, = [p["observed_us"] for p in job["predictions"]
+                     if (p["op"], p["nranks"], p["link"]) ==
+                     (role["op"], role["nranks"], role["link"]) and
+                     p["bytes"] == role["bytes"] / role["calls"]]
+        off = role["transfer_ms"] / (role["calls"] * observed / 1e3) - 1
+        if abs(off) > 0.03:
+            jobs.fail("%s: TP takes %.1f ms in ROLES, %.1f %% more than in"
+                      " OBSERVED" % (name, role["transfer_ms"], 100 * off))
+
+
 def check(layout, reference, tmp):
     tp, pp, dp, order = layout
     name = "TP=%d PP=%d DP=%d %s" % layout
@@ -95,6 +110,7 @@ def check(layout, reference, tmp):
     job = jobs.report("--reference", reference, trace)["jobs"][0]
     if job["job"]["steps"] != STEPS:
         jobs.fail("%s: %d steps of %d" % (name, job["job"]["steps"], STEPS))
+    check_one_truth(name, job)
     findings = [f for f in job["findings"] if f["code"] == "TP_CROSSES_NODES"]
     print("%s: roles of %d groups right, %s" %
           (name, sum(sum(c.values()) for c in got.values()),

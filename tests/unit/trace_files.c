@@ -200,3 +200,11 @@ const struct ct_instance *files_instance(const struct ct_trace *trace,
     assert_int_not_equal(p->ops[op].instance, CT_NONE);
     return &trace->jobs[p->job].instances[p->ops[op].instance];
 }
+
+int64_t files_wait(const struct ct_trace *trace, int process, int op)
+{
+    struct ct_op_cost cost;
+
+    assert_true(ct_op_cost(trace, process, op, &cost));
+    return cost.wait_ns;
+}

@@ -34,6 +34,9 @@ struct ct_trace *files_open(const char *folder);
 /* Opens it; error is what came out, "" when it worked. */
 struct ct_trace *files_try(const char *path, char *error, size_t size);
 
+/* How long an op waited for later ranks. */
+int64_t files_wait(const struct ct_trace *trace, int process, int op);
+
 /* The instance of an op. */
 const struct ct_instance *files_instance(const struct ct_trace *trace,
                                          int process, int op);

@@ -42,8 +42,8 @@ static void test_all_reduce(void **state)
         assert_int_equal(i->wait_sum_ns, 200 + 100);
         assert_int_equal(i->wait_max_ns, 200);
         assert_false(i->bound || i->grouped || i->mismatch || i->overlapped);
-        assert_int_equal(ct_op_wait_ns(trace, 0, 0), 200);
-        assert_int_equal(ct_op_wait_ns(trace, 2, 0), 0);
+        assert_int_equal(files_wait(trace, 0, 0), 200);
+        assert_int_equal(files_wait(trace, 2, 0), 0);
         assert_int_equal(job->usages[0].calls, 2);
         assert_int_equal(job->usages[0].nsamples, 2);
         assert_int_equal(job->usages[0].samples[0], 800);
@@ -156,8 +156,8 @@ static void test_p2p_on_one_clock(void **state)
     assert_int_equal(i->ranks, 2);
     assert_int_equal(i->transfer_ns, 1000);
     assert_int_equal(i->wait_sum_ns, 2000);
-    assert_int_equal(ct_op_wait_ns(trace, 1, 0), 2000);
-    assert_int_equal(ct_op_wait_ns(trace, 0, 0), 0);
+    assert_int_equal(files_wait(trace, 1, 0), 2000);
+    assert_int_equal(files_wait(trace, 0, 0), 0);
     assert_false(i->overlapped);
     i = files_instance(trace, 1, 1);
     assert_int_equal(i->transfer_ns, 990);
@@ -278,7 +278,8 @@ static void test_groups(void **state)
         assert_int_equal(i->transfer_ns, 1000);
         assert_int_equal(i->src, 0);
         assert_int_equal(files_instance(trace, 0, 4)->src, 1);
-        assert_int_equal(ct_op_wait_ns(trace, 0, 4), 1000);
+        assert_int_equal(files_wait(trace, 0, 4), 1000);
+        assert_int_equal(files_wait(trace, 0, 3), 0);
         assert_ptr_equal(files_instance(trace, 0, 4),
                          files_instance(trace, 1, 3));
     }
@@ -315,6 +316,41 @@ static void test_rooted(void **state)
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
     ct_trace_free(trace);
     files_remove(folder);
+}
+
+/* Rank 2 comes when the others are done. They waited for nobody: what they took
+ * is what it takes where all are there, of which there is no sample at first.
+ */
+static void test_rooted_without_waiting(void **state)
+{
+    int usual;
+
+    (void)state;
+    for (usual = 0; usual <= 1; usual++) {
+        const char *folder = files_folder();
+        struct ct_trace *trace;
+        int r;
+
+        for (r = 0; r < 3; r++) {
+            sqlite3 *db = files_begin(folder, r, 3, 0);
+
+            files_class(db, 1, 1, CT_OP_BROADCAST, 1000, 0);
+            files_op(db, 1, 1, 0, (r < 2 ? 5000 : 9000) - SKEW * r,
+                     r == 0   ? 1000
+                     : r == 1 ? 1500
+                              : 100);
+            if (usual)
+                files_op(db, 2, 1, 1, 20000 - SKEW * r, 1000);
+            files_end(db);
+        }
+        trace = files_open(folder);
+        assert_true(files_instance(trace, 0, 0)->overlapped);
+        assert_int_equal(files_wait(trace, 0, 0), 0);
+        assert_int_equal(files_wait(trace, 1, 0), usual ? 500 : 0);
+        assert_int_equal(files_wait(trace, 2, 0), 0);
+        ct_trace_free(trace);
+        files_remove(folder);
+    }
 }
 
 /* The root comes last: nothing is hidden. */
@@ -581,7 +617,7 @@ static void test_one_sided(void **state)
     assert_true(put->bound);
     assert_int_equal(wait->transfer_ns, 0);
     assert_int_equal(wait->wait_sum_ns, 900);
-    assert_int_equal(ct_op_wait_ns(trace, 1, 0), 900);
+    assert_int_equal(files_wait(trace, 1, 0), 900);
     assert_int_equal(files_instance(trace, 0, 2)->ranks, 2); /* send, recv */
     assert_int_equal(files_instance(trace, 0, 3)->transfer_ns, 800);
     assert_ptr_equal(files_instance(trace, 0, 4), reduce);
@@ -605,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_p2p_alone),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_rooted),
+        cmocka_unit_test(test_rooted_without_waiting),
         cmocka_unit_test(test_rooted_in_time),
         cmocka_unit_test(test_untimed),
         cmocka_unit_test(test_in_flight),

@@ -1,7 +1,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "model/samples.h"
+#include "trace/arena.h"
+#include "trace/locate.h"
 
 #define LEAST_WINDOWS 3
 #define WARM_UP 2       /* windows, where enough remain */
@@ -46,16 +47,6 @@ static int period(const struct ct_usage *usage, int nranks)
     return 0;
 }
 
-static bool is_whole(const struct rotation *r, int i)
-{
-    const struct ct_instance *instance = &r->job->instances[i];
-
-    return instance->usage != CT_NONE && !instance->grouped &&
-           !instance->bound && !instance->mismatch &&
-           instance->transfer_ns != CT_NO_TIME &&
-           (int)instance->timed == r->job->comms[instance->comm].nranks;
-}
-
 /* Calls from instance i on that make a window; 0: none does. Instances of a
  * communicator are numbered in the order of its calls. */
 static int window_at(const struct rotation *r, int i)
@@ -63,14 +54,15 @@ static int window_at(const struct rotation *r, int i)
     const struct ct_instance *first = &r->job->instances[i];
     int n;
 
-    if (!is_whole(r, i))
+    if (!ct_is_whole_collective(r->job, first))
         return 0;
     n = period(&r->job->usages[first->usage],
                r->job->comms[first->comm].nranks);
     if (n == 0 || n > LONGEST || n > r->job->ninstances - i)
         return 0;
     for (int k = 1; k < n; k++)
-        if (!is_whole(r, i + k) || first[k].usage != first->usage ||
+        if (!ct_is_whole_collective(r->job, &first[k]) ||
+            first[k].usage != first->usage ||
             first[k].ordinal != first->ordinal + (uint32_t)k)
             return 0;
     return n;
@@ -91,14 +83,12 @@ static void add_window(struct rotation *r, int i, int n)
     r->nwindows++;
 }
 
-static int find_windows(struct rotation *r)
+static void find_windows(struct rotation *r)
 {
-    const size_t room = (size_t)r->job->ninstances + 1;
+    const size_t room = (size_t)r->job->ninstances;
 
-    r->windows = malloc(room * sizeof *r->windows);
-    r->window_of = malloc(room * sizeof *r->window_of);
-    if (!r->windows || !r->window_of)
-        return -1;
+    r->windows = ct_alloc(room, sizeof(*r->windows));
+    r->window_of = ct_alloc(room, sizeof(*r->window_of));
     for (int i = 0; i < r->job->ninstances; i++)
         r->window_of[i] = CT_NONE;
     for (int i = 0; i < r->job->ninstances;) {
@@ -108,14 +98,11 @@ static int find_windows(struct rotation *r)
             add_window(r, i, n);
         i += n ? n : 1;
     }
-    return 0;
 }
 
-static int sum_durations(struct rotation *r)
+static void sum_durations(struct rotation *r)
 {
-    r->sums = calloc((size_t)r->nsums + 1, sizeof *r->sums);
-    if (!r->sums)
-        return -1;
+    r->sums = ct_alloc((size_t)r->nsums, sizeof(*r->sums));
     for (int p = 0; p < r->job->nprocesses; p++) {
         const struct ct_process *process =
             &r->trace->processes[r->job->processes[p]];
@@ -131,7 +118,6 @@ static int sum_durations(struct rotation *r)
                     (double)op->gpu_ns;
         }
     }
-    return 0;
 }
 
 static int compare_doubles(const void *pa, const void *pb)
@@ -142,88 +128,74 @@ static int compare_doubles(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
-/* Mean duration in window w over calls and ranks; *left_p gets what its ranks
- * still differ by, as a share of what they differ by in single calls. */
-static double mean_of(const struct rotation *r, int w, int n, double *left_p)
+/* What the ranks of window w still differ by in their means over its n calls,
+ * as a share of what they differ by in single calls. */
+static double left_of(const struct rotation *r, int w, int n)
 {
     const struct window *window = &r->windows[w];
     const int nranks = r->job->comms[r->job->usages[window->usage].comm].nranks;
     const double *sums = r->sums + window->sums;
-    double low = sums[0], high = sums[0], all = 0;
+    double low = sums[0], high = sums[0];
 
     for (int rank = 0; rank < nranks; rank++) {
         low = fmin(low, sums[rank]);
         high = fmax(high, sums[rank]);
-        all += sums[rank];
     }
-    *left_p = window->spread > LEAST_SKEW * window->shortest
-                  ? (high - low) / n / window->spread
-                  : 0;
-    return all / nranks / n;
+    return window->spread > LEAST_SKEW * window->shortest
+               ? (high - low) / n / window->spread
+               : 0;
 }
 
-/* The windows of usage, which are windows[first..last), or what they say. */
-static void judge(const struct rotation *r, int usage, const int *windows,
-                  int nwindows, double *left, int64_t *ns,
-                  struct ct_sample_set *set)
+/* Whether the windows of usage, which are windows[0..nwindows), agree. */
+static bool judge(const struct rotation *r, int usage, const int *windows,
+                  int nwindows, double *left)
 {
     const struct ct_usage *u = &r->job->usages[usage];
     const int n = period(u, r->job->comms[u->comm].nranks);
     const int skip = nwindows >= LEAST_WINDOWS + WARM_UP ? WARM_UP : 0;
 
     if (nwindows < LEAST_WINDOWS)
-        return;
+        return false;
     for (int k = skip; k < nwindows; k++)
-        ns[k - skip] = (int64_t)mean_of(r, windows[k], n, &left[k - skip]);
-    qsort(left, (size_t)(nwindows - skip), sizeof *left, compare_doubles);
+        left[k - skip] = left_of(r, windows[k], n);
+    qsort(left, (size_t)(nwindows - skip), sizeof(*left), compare_doubles);
     /* Late by chance, each time another rank: the spread of a mean of n calls
      * is 1/sqrt(n) of theirs. Always the same rank: all of it. */
-    if (left[(nwindows - skip) / 2] < ROTATES / sqrt(n))
-        set->of_usage[usage] = (struct ct_samples){ns, nwindows - skip, false};
+    return left[(nwindows - skip) / 2] < ROTATES / sqrt(n);
 }
 
 /* Windows by usage: counting sort. */
-static int judge_all(const struct rotation *r, struct ct_sample_set *set)
+static void judge_all(const struct rotation *r, bool *rotates)
 {
     const size_t usages = (size_t)r->job->nusages + 2;
-    const size_t room = (size_t)r->nwindows + 1;
-    int *first = calloc(usages, sizeof *first);
-    int *sorted = malloc(room * sizeof *sorted);
-    double *left = malloc(room * sizeof *left);
-    int status = -1;
+    int *first = ct_alloc(usages, sizeof(*first));
+    int *sorted = ct_alloc((size_t)r->nwindows, sizeof(*sorted));
+    double *left = ct_alloc((size_t)r->nwindows, sizeof(*left));
+    int w, u;
 
-    set->rotations = malloc(room * sizeof *set->rotations);
-    if (first && sorted && left && set->rotations) {
-        for (int w = 0; w < r->nwindows; w++)
-            first[r->windows[w].usage + 2]++;
-        for (size_t u = 2; u < usages; u++)
-            first[u] += first[u - 1];
-        for (int w = 0; w < r->nwindows; w++)
-            sorted[first[r->windows[w].usage + 1]++] = w;
-        for (int u = 0; u < r->job->nusages; u++)
-            judge(r, u, sorted + first[u], first[u + 1] - first[u], left,
-                  set->rotations + first[u], set);
-        status = 0;
-    }
+    for (w = 0; w < r->nwindows; w++)
+        first[r->windows[w].usage + 2]++;
+    for (u = 2; u < r->job->nusages + 2; u++)
+        first[u] += first[u - 1];
+    for (w = 0; w < r->nwindows; w++)
+        sorted[first[r->windows[w].usage + 1]++] = w;
+    for (u = 0; u < r->job->nusages; u++)
+        rotates[u] =
+            judge(r, u, sorted + first[u], first[u + 1] - first[u], left);
     free(first);
     free(sorted);
     free(left);
-    return status;
 }
 
-int ct_samples_from_rotation(const struct ct_trace *trace,
-                             const struct ct_job *job,
-                             struct ct_sample_set *set)
+void ct_find_rotations(const struct ct_trace *trace, const struct ct_job *job,
+                       bool *rotates)
 {
     struct rotation r = {.trace = trace, .job = job};
-    int status = find_windows(&r);
 
-    if (status == 0)
-        status = sum_durations(&r);
-    if (status == 0)
-        status = judge_all(&r, set);
+    find_windows(&r);
+    sum_durations(&r);
+    judge_all(&r, rotates);
     free(r.windows);
     free(r.window_of);
     free(r.sums);
-    return status;
 }
