@@ -369,6 +369,82 @@ static void test_graph(void)
     cuda(cudaStreamDestroy(s), "destroy");
 }
 
+static cudaGraph_t captured_call(cudaStream_t s, void *calls)
+{
+    cudaGraph_t graph;
+
+    begin(s, cudaStreamCaptureModeGlobal);
+    cuda(cudaLaunchHostFunc(s, add_one, calls), "host function");
+    cuda(cudaStreamEndCapture(s, &graph), "end");
+    return graph;
+}
+
+static void launch_all(cudaGraphExec_t exec, cudaStream_t s, int n)
+{
+    for (int i = 0; i < n; i++)
+        cuda(cudaGraphLaunch(exec, s), "launch");
+    cuda(cudaStreamSynchronize(s), "synchronize");
+}
+
+/* Copies hold what was there when they were made. */
+static void test_graph_copies(void)
+{
+    static _Atomic int a;
+    static _Atomic int b;
+    cudaGraphExecUpdateResultInfo info;
+    cudaGraphExec_t exec;
+    cudaGraphExec_t both;
+    cudaGraph_t first;
+    cudaGraph_t second;
+    cudaGraph_t whole;
+    cudaGraph_t clone;
+    cudaGraphNode_t node;
+    cudaStream_t s;
+    size_t nodes = 0;
+
+    cuda(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "stream");
+    first = captured_call(s, (void *)&a);
+    second = captured_call(s, (void *)&b);
+    cuda(cudaGraphInstantiate(&exec, first, 0), "instantiate");
+    cuda(cudaGraphClone(&clone, first), "clone");
+    cuda(cudaGraphDestroy(first), "destroy");
+    launch_all(exec, s, 3);
+    expect(a == 3 && b == 0, "the first");
+    cuda(cudaGraphExecUpdate(exec, second, &info), "update");
+    launch_all(exec, s, 4);
+    expect(a == 3 && b == 4, "the second");
+    cuda(cudaGraphCreate(&whole, 0), "create");
+    cuda(cudaGraphAddChildGraphNode(&node, whole, NULL, 0, clone), "child");
+    cuda(cudaGraphAddChildGraphNode(&node, whole, &node, 1, second), "child");
+    expect(cudaGraphExecUpdate(exec, whole, &info) ==
+                   cudaErrorGraphExecUpdateFailure &&
+               info.result == cudaGraphExecUpdateErrorTopologyChanged,
+           "another graph");
+    cudaGetLastError();
+    cuda(cudaGraphInstantiate(&both, whole, 0), "instantiate");
+    cuda(cudaStreamBeginCaptureToGraph(s, whole, NULL, NULL, 0,
+                                       cudaStreamCaptureModeGlobal),
+         "begin");
+    cuda(cudaGraphLaunch(both, s), "a launch in a capture");
+    cuda(cudaStreamEndCapture(s, &first), "end");
+    expect(first == whole, "the same graph");
+    cuda(cudaGraphGetNodes(whole, NULL, &nodes), "nodes");
+    expect(nodes == 3, "three children");
+    expect(a == 3 && b == 4, "nothing has run");
+    launch_all(both, s, 1);
+    expect(a == 4 && b == 5, "as it was");
+    cuda(cudaGraphExecDestroy(both), "destroy");
+    cuda(cudaGraphInstantiate(&both, whole, 0), "instantiate");
+    cuda(cudaGraphDestroy(whole), "destroy");
+    cuda(cudaGraphDestroy(clone), "destroy");
+    cuda(cudaGraphDestroy(second), "destroy");
+    launch_all(both, s, 10);
+    expect(a == 24 && b == 25, "both, twice");
+    cuda(cudaGraphExecDestroy(both), "destroy");
+    cuda(cudaGraphExecDestroy(exec), "destroy");
+    cuda(cudaStreamDestroy(s), "destroy");
+}
+
 /* ---- streams ---- */
 
 static int threads(void)
@@ -450,6 +526,7 @@ int main(void)
     test_kernels();
     test_capture_rules();
     test_graph();
+    test_graph_copies();
     test_many_streams();
     test_per_thread();
     cuda(cudaDeviceSynchronize(), "synchronize");

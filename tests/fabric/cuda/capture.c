@@ -14,6 +14,7 @@ struct capture {
     CUstreamCaptureMode mode;
     pthread_t thread;
     uint64_t id;
+    int given; /* the graph is the program's already */
     int invalid;
     struct capture *next;
 };
@@ -84,6 +85,13 @@ CUresult capture_add(struct capture *capture, const struct fabric_task *task,
     return graph_add(capture->graph, task, arg);
 }
 
+CUresult capture_add_graph(struct capture *capture, CUgraph graph)
+{
+    if (is_invalid(capture))
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return graph_add_child(capture->graph, graph);
+}
+
 CUresult capture_join(CUstream stream, uint64_t id)
 {
     struct capture *mine = stream_capture(stream);
@@ -134,30 +142,30 @@ CUresult capture_forbid(CUstream stream)
     return rc;
 }
 
-static struct capture *capture_new(CUstream origin, CUstreamCaptureMode mode)
+/* Takes over the caller's reference to the graph. */
+static struct capture *capture_new(CUstream origin, CUgraph graph,
+                                   CUstreamCaptureMode mode)
 {
-    struct capture *capture = calloc(1, sizeof(*capture));
+    static _Atomic uint64_t last_id;
+    struct capture *capture = graph ? calloc(1, sizeof(*capture)) : NULL;
 
-    if (!capture)
-        return NULL;
-    capture->graph = graph_new();
-    if (!capture->graph) {
-        free(capture);
+    if (!capture) {
+        if (graph)
+            graph_put(graph);
         return NULL;
     }
+    capture->graph = graph;
     capture->origin = origin;
     capture->mode = mode;
     capture->thread = pthread_self();
-    capture->id = graph_id(capture->graph);
+    capture->id = ++last_id;
     return capture;
 }
 
-FABRIC_API CUresult cuStreamBeginCapture(CUstream handle,
-                                         CUstreamCaptureMode mode)
+static CUresult check_begin(CUstream handle, CUstreamCaptureMode mode,
+                            CUstream *s)
 {
-    struct capture *capture;
-    CUstream s;
-    CUresult rc = stream_resolve(handle, &s);
+    CUresult rc = stream_resolve(handle, s);
 
     if (rc)
         return rc;
@@ -165,14 +173,47 @@ FABRIC_API CUresult cuStreamBeginCapture(CUstream handle,
         return CUDA_ERROR_INVALID_VALUE;
     if (!handle || handle == CU_STREAM_LEGACY)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream_capture(s))
-        return CUDA_ERROR_ILLEGAL_STATE;
-    capture = capture_new(s, mode);
+    return stream_capture(*s) ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+}
+
+static CUresult begin(CUstream s, CUgraph graph, int given,
+                      CUstreamCaptureMode mode)
+{
+    struct capture *capture = capture_new(s, graph, mode);
+
     if (!capture)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    capture->given = given;
     enlist(capture);
     stream_set_capture(s, capture);
     return CUDA_SUCCESS;
+}
+
+FABRIC_API CUresult cuStreamBeginCapture(CUstream handle,
+                                         CUstreamCaptureMode mode)
+{
+    CUstream s;
+    CUresult rc = check_begin(handle, mode, &s);
+
+    return rc ? rc : begin(s, graph_new(), 0, mode);
+}
+
+/* What is captured comes behind what the graph holds. */
+FABRIC_API CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
+                                                const CUgraphNode *dependencies,
+                                                const CUgraphEdgeData *edges,
+                                                size_t count,
+                                                CUstreamCaptureMode mode)
+{
+    CUstream s;
+    CUresult rc = check_begin(handle, mode, &s);
+
+    if (rc)
+        return rc;
+    if (!graph || edges || (count && !dependencies))
+        return CUDA_ERROR_INVALID_VALUE;
+    graph_get(graph);
+    return begin(s, graph, 1, mode);
 }
 
 static CUresult check_end(const struct capture *capture, CUstream s)
@@ -201,12 +242,11 @@ FABRIC_API CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
         return rc;
     stream_leave_capture(capture);
     delist(capture);
-    *graph = capture->graph;
-    if (capture->invalid) {
-        graph_put(capture->graph);
-        *graph = NULL;
+    *graph = capture->invalid ? NULL : capture->graph;
+    if (capture->invalid)
         rc = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    }
+    if (capture->invalid || capture->given)
+        graph_put(capture->graph);
     free(capture);
     return rc;
 }

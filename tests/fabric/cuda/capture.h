@@ -19,6 +19,9 @@ struct capture;
 CUresult capture_add(struct capture *capture, const struct fabric_task *task,
                      void *arg);
 
+/* A launch in a capture: a copy of the graph becomes part of it. */
+CUresult capture_add_graph(struct capture *capture, CUgraph graph);
+
 /* Unique in the process; 0 when the capture has been invalidated. */
 uint64_t capture_id(struct capture *capture);
 

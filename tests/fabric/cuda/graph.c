@@ -8,39 +8,49 @@
 #include "cuda/object.h"
 #include "cuda/stream.h"
 
+/* A task, or a whole graph. */
 struct CUgraphNode_st {
     const struct fabric_task *task;
     void *arg;
+    CUgraph child;
     struct CUgraphNode_st *next;
 };
 
-/* Executable graphs and launches that are under way hold references. */
+/* Copies, captures and launches that are under way hold references. */
 struct CUgraph_st {
     _Atomic int refs;
-    uint64_t id;
     pthread_mutex_t lock;
+    CUgraph original; /* whose tasks these are; NULL: its own */
     struct CUgraphNode_st *first;
     struct CUgraphNode_st **end;
     CUgraphNode last;
     struct object_hold *objects;
 };
 
-struct CUgraphExec_st {
-    CUgraph graph;
-};
-
 CUgraph graph_new(void)
 {
-    static _Atomic uint64_t last_id;
     struct CUgraph_st *graph = calloc(1, sizeof(*graph));
 
     if (!graph)
         return NULL;
     graph->refs = 1;
-    graph->id = ++last_id;
     graph->end = &graph->first;
     pthread_mutex_init(&graph->lock, NULL);
     return graph;
+}
+
+void graph_get(CUgraph graph)
+{
+    atomic_fetch_add(&graph->refs, 1);
+}
+
+static void drop_node(CUgraph graph, struct CUgraphNode_st *node)
+{
+    if (node->child)
+        graph_put(node->child);
+    else if (!graph->original && node->task->drop)
+        node->task->drop(node->arg);
+    free(node);
 }
 
 void graph_put(CUgraph graph)
@@ -51,33 +61,96 @@ void graph_put(CUgraph graph)
         return;
     for (struct CUgraphNode_st *n = graph->first; n; n = next) {
         next = n->next;
-        if (n->task->drop)
-            n->task->drop(n->arg);
-        free(n);
+        drop_node(graph, n);
     }
+    if (graph->original)
+        graph_put(graph->original);
     object_release_all(graph->objects);
     pthread_mutex_destroy(&graph->lock);
     free(graph);
 }
 
-uint64_t graph_id(CUgraph graph)
-{
-    return graph->id;
-}
-
-CUresult graph_add(CUgraph graph, const struct fabric_task *task, void *arg)
+static CUresult add_node(CUgraph graph, struct CUgraphNode_st content)
 {
     struct CUgraphNode_st *node = malloc(sizeof(*node));
 
     if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *node = (struct CUgraphNode_st){.task = task, .arg = arg};
+    *node = content;
+    node->next = NULL;
     pthread_mutex_lock(&graph->lock);
     *graph->end = node;
     graph->end = &node->next;
     graph->last = node;
     pthread_mutex_unlock(&graph->lock);
     return CUDA_SUCCESS;
+}
+
+CUresult graph_add(CUgraph graph, const struct fabric_task *task, void *arg)
+{
+    return add_node(graph, (struct CUgraphNode_st){.task = task, .arg = arg});
+}
+
+CUresult graph_add_child(CUgraph graph, CUgraph child)
+{
+    CUgraph copy = graph_copy(child);
+    CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+
+    if (copy)
+        rc = add_node(graph, (struct CUgraphNode_st){.child = copy});
+    if (copy && rc)
+        graph_put(copy);
+    return rc;
+}
+
+CUgraph graph_copy(CUgraph graph)
+{
+    CUgraph copy = graph_new();
+    CUresult rc = CUDA_SUCCESS;
+
+    if (!copy)
+        return NULL;
+    graph_get(graph);
+    copy->original = graph;
+    pthread_mutex_lock(&graph->lock);
+    for (CUgraphNode n = graph->first; n && !rc; n = n->next) {
+        rc = add_node(copy, *n);
+        if (!rc && n->child)
+            graph_get(n->child);
+    }
+    pthread_mutex_unlock(&graph->lock);
+    if (!rc)
+        return copy;
+    graph_put(copy);
+    return NULL;
+}
+
+int graph_is_alike(CUgraph a, CUgraph b)
+{
+    CUgraphNode m = a->first;
+    CUgraphNode n = b->first;
+
+    for (; m && n; m = m->next, n = n->next) {
+        if (m->task != n->task || !m->child != !n->child ||
+            (m->child && !graph_is_alike(m->child, n->child)))
+            return 0;
+    }
+    return !m && !n;
+}
+
+CUresult graph_queue(CUgraph graph, CUstream s)
+{
+    CUresult rc = CUDA_SUCCESS;
+
+    for (CUgraphNode n = graph->first; n && !rc; n = n->next) {
+        if (n->child)
+            rc = graph_queue(n->child, s);
+        else if (n->task->relaunch)
+            rc = n->task->relaunch(s, n->arg);
+        else
+            rc = fabric_relaunch(s, n->task, n->arg);
+    }
+    return rc;
 }
 
 const CUgraphNode *graph_last(CUgraph graph)
@@ -101,73 +174,30 @@ FABRIC_API CUresult cuGraphDestroy(CUgraph graph)
     return CUDA_SUCCESS;
 }
 
-FABRIC_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec,
-                                                CUgraph graph,
-                                                unsigned long long flags)
+FABRIC_API CUresult cuGraphClone(CUgraph *clone, CUgraph original)
 {
-    (void)flags;
-    if (!exec || !graph)
+    if (!clone || !original)
         return CUDA_ERROR_INVALID_VALUE;
-    *exec = malloc(sizeof(**exec));
-    if (!*exec)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    (*exec)->graph = graph;
-    atomic_fetch_add(&graph->refs, 1);
-    return CUDA_SUCCESS;
+    *clone = graph_copy(original);
+    return *clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-FABRIC_API CUresult cuGraphExecDestroy(CUgraphExec exec)
+/* Nodes run in the order in which they come, which is one of those that any
+ * dependencies allow. */
+FABRIC_API CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
+                                             const CUgraphNode *dependencies,
+                                             size_t count, CUgraph child)
 {
-    if (!exec)
+    CUresult rc;
+
+    if (!node || !graph || !child || (count && !dependencies))
         return CUDA_ERROR_INVALID_VALUE;
-    graph_put(exec->graph);
-    free(exec);
-    return CUDA_SUCCESS;
-}
-
-static CUresult launch_nodes(CUgraph graph, CUstream s)
-{
-    CUresult rc = CUDA_SUCCESS;
-
-    for (struct CUgraphNode_st *n = graph->first; n && !rc; n = n->next) {
-        if (n->task->relaunch)
-            rc = n->task->relaunch(s, n->arg);
-        else
-            rc = fabric_relaunch(s, n->task, n->arg);
-    }
+    if (graph->original)
+        return CUDA_ERROR_NOT_SUPPORTED; /* would own some tasks, not others */
+    rc = graph_add_child(graph, child);
+    if (!rc)
+        *node = graph->last;
     return rc;
-}
-
-/* The last task of a launch: gives the launch's reference back. */
-static int64_t end_launch(void *arg, int64_t start_ns)
-{
-    (void)arg;
-    return start_ns;
-}
-
-static void drop_launch(void *arg)
-{
-    graph_put(arg);
-}
-
-static const struct fabric_task end_task = {end_launch, drop_launch, NULL};
-
-FABRIC_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
-{
-    CUstream s;
-    CUresult rc = stream_resolve(handle, &s);
-    CUresult end;
-
-    if (rc)
-        return rc;
-    if (!exec)
-        return CUDA_ERROR_INVALID_VALUE;
-    atomic_fetch_add(&exec->graph->refs, 1);
-    rc = launch_nodes(exec->graph, s);
-    end = stream_push_plain(s, &end_task, exec->graph);
-    if (end)
-        graph_put(exec->graph);
-    return rc ? rc : end;
 }
 
 FABRIC_API CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes,

@@ -41,6 +41,9 @@ static const struct {
     {"cuStreamWriteValue32", 11070, "cuStreamWriteValue32_v2"},
     {"cuStreamWriteValue64", 11070, "cuStreamWriteValue64_v2"},
     {"cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"},
+    {"cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags"},
+    {"cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"},
+    {"cuGraphExecUpdate", 12000, "cuGraphExecUpdate_v2"},
     {"cuStreamGetCaptureInfo", 12030, "cuStreamGetCaptureInfo_v3"},
     {"cuStreamGetCaptureInfo", 11030, "cuStreamGetCaptureInfo_v2"},
     {"cuStreamDestroy", 4000, "cuStreamDestroy_v2"},
@@ -165,6 +168,10 @@ static const struct {
      "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
      "attempt to terminate a thread-local capture sequence from another "
      "thread"},
+    {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+     "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
+     "the graph update was not performed because it included changes which "
+     "violated constraints specific to instantiated graph update"},
     {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

@@ -87,7 +87,14 @@ PTSZ(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus *status),
      (mine(s), status))
 PTSZ(cuStreamBeginCapture, (CUstream s, CUstreamCaptureMode mode),
      (mine(s), mode))
+PTSZ(cuStreamBeginCaptureToGraph,
+     (CUstream s, CUgraph graph, const CUgraphNode *dependencies,
+      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode),
+     (mine(s), graph, dependencies, edges, count, mode))
 PTSZ(cuStreamEndCapture, (CUstream s, CUgraph *graph), (mine(s), graph))
+PTSZ(cuGraphInstantiateWithParams,
+     (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+     (exec, graph, params))
 PTSZ(cuStreamGetCaptureInfo_v2,
      (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
       const CUgraphNode **dependencies, size_t *count),

@@ -11,6 +11,20 @@ FABRIC_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
         rc ? rc : cuStreamBeginCapture(stream, (CUstreamCaptureMode)mode));
 }
 
+FABRIC_API cudaError_t cudaStreamBeginCaptureToGraph(
+    cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+    const cudaGraphEdgeData *edges, size_t count,
+    enum cudaStreamCaptureMode mode)
+{
+    CUresult rc = runtime_ready();
+
+    return runtime_result(
+        rc ? rc
+           : cuStreamBeginCaptureToGraph(stream, graph, dependencies,
+                                         (const CUgraphEdgeData *)edges, count,
+                                         (CUstreamCaptureMode)mode));
+}
+
 FABRIC_API cudaError_t cudaStreamEndCapture(cudaStream_t stream,
                                             cudaGraph_t *graph)
 {
@@ -82,6 +96,35 @@ FABRIC_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec,
                                                      unsigned long long flags)
 {
     return cudaGraphInstantiate(exec, graph, flags);
+}
+
+FABRIC_API cudaError_t
+cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
+                               cudaGraphInstantiateParams *params)
+{
+    return runtime_result(cuGraphInstantiateWithParams(
+        exec, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)params));
+}
+
+FABRIC_API cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t original)
+{
+    return runtime_result(cuGraphClone(clone, original));
+}
+
+FABRIC_API cudaError_t cudaGraphAddChildGraphNode(
+    cudaGraphNode_t *node, cudaGraph_t graph,
+    const cudaGraphNode_t *dependencies, size_t count, cudaGraph_t child)
+{
+    return runtime_result(
+        cuGraphAddChildGraphNode(node, graph, dependencies, count, child));
+}
+
+FABRIC_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec,
+                                           cudaGraph_t graph,
+                                           cudaGraphExecUpdateResultInfo *info)
+{
+    return runtime_result(
+        cuGraphExecUpdate(exec, graph, (CUgraphExecUpdateResultInfo *)info));
 }
 
 FABRIC_API cudaError_t cudaGraphLaunch(cudaGraphExec_t exec,

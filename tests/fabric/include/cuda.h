@@ -66,6 +66,7 @@ typedef enum cudaError_enum {
     CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
     CUDA_ERROR_CAPTURED_EVENT = 907,
     CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
     CUDA_ERROR_UNKNOWN = 999
 } CUresult;
 
@@ -198,6 +199,30 @@ typedef enum CUlibraryOption_enum {
 typedef struct CUlaunchAttribute_st CUlaunchAttribute;
 typedef struct CUgraphEdgeData_st CUgraphEdgeData;
 
+typedef enum CUgraphInstantiateResult_enum {
+    CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
+    CUDA_GRAPH_INSTANTIATE_ERROR = 1
+} CUgraphInstantiateResult;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
+    cuuint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef enum CUgraphExecUpdateResult_enum {
+    CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
+    CU_GRAPH_EXEC_UPDATE_ERROR = 1,
+    CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2
+} CUgraphExecUpdateResult;
+
+typedef struct CUgraphExecUpdateResultInfo_st {
+    CUgraphExecUpdateResult result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
 typedef struct CUlaunchConfig_st {
     unsigned int gridDimX;
     unsigned int gridDimY;
@@ -329,6 +354,7 @@ typedef enum CUdriverProcAddress_flags_enum {
 #define cuStreamWriteValue64 cuStreamWriteValue64_v2
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3
+#define cuGraphExecUpdate cuGraphExecUpdate_v2
 #define cuEventDestroy cuEventDestroy_v2
 #define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuGetProcAddress cuGetProcAddress_v2
@@ -504,6 +530,10 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gridX,
                                    void **params);
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                     const CUgraphNode *dependencies,
+                                     const CUgraphEdgeData *edges, size_t count,
+                                     CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream,
                                    CUstreamCaptureStatus *status,
@@ -519,6 +549,17 @@ CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                      unsigned long long flags);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *params);
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph,
+                               CUgraphNode *errorNode, char *logBuffer,
+                               size_t bufferSize);
+CUresult cuGraphClone(CUgraph *clone, CUgraph original);
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
+                                  const CUgraphNode *dependencies, size_t count,
+                                  CUgraph child);
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph,
+                           CUgraphExecUpdateResultInfo *info);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUresult cuGraphExecDestroy(CUgraphExec exec);
 CUresult cuUserObjectCreate(CUuserObject *object, void *data, CUhostFn destroy,
