@@ -11,6 +11,7 @@ endfunction()
 
 commtrace_e2e(sequence)
 commtrace_e2e(run)
+commtrace_e2e(graphs)
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)
   commtrace_e2e(layouts)
