@@ -230,7 +230,8 @@ static void lean_on_prior(struct ct_fit *fit)
             "one size, at which the prior's transfer is below 5 % of the time");
     } else {
         say(fit, CT_FIT_PRIOR,
-            agrees ? "one size: latency and bandwidth cannot be told apart"
+            isnan(prior) ? "one size, over a link that is not known"
+            : agrees ? "one size: latency and bandwidth cannot be told apart"
             : point_error(p) > SURE
                 ? "one size, and its times differ too much to mean anything"
                 : "one size, and its time is far from the prior: latency "

@@ -85,7 +85,8 @@ void ct_model_free(struct ct_model *model);
 int ct_model_locate(const struct ct_trace *trace, const struct ct_job *job,
                     double *us, double *relative_error);
 
-/* Prior of links.def: base + steps * hop + wire * S / busbw, in us. */
+/* Prior of links.def: base + steps * hop + wire * S / busbw, in us; NAN: the
+ * link is unknown. */
 double ct_model_prior_us(enum ct_link link, enum ct_op base, int nranks,
                          uint64_t bytes);
 

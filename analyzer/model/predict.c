@@ -40,6 +40,8 @@ double ct_model_prior_us(enum ct_link link, enum ct_op base, int nranks,
 {
     const struct link_info *info = &link_infos[link];
 
+    if (!(info->busbw_GBps > 0))
+        return NAN;
     return info->base_us + ct_model_steps(base, nranks) * info->hop_us +
            ct_wire_factor(base, nranks) * (double)bytes /
                (info->busbw_GBps * 1e3);

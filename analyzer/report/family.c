@@ -93,7 +93,8 @@ static void start_family(struct family *f, const struct view *view, int usage)
     f->missing = comm->nknown < comm->nranks;
     snprintf(f->nodes_text, sizeof f->nodes_text, "%d%s", f->nodes,
              f->missing ? "+" : "");
-    snprintf(f->where, sizeof f->where, "%s%s", f->link, f->missing ? "?" : "");
+    snprintf(f->where, sizeof f->where, "%s%s", f->link,
+             f->missing && f->link_id != CT_LINK_UNKNOWN ? "?" : "");
     f->top_us = NAN;
     if (f->given)
         join_reasons(f, f->given);

@@ -1,4 +1,6 @@
 /* The tables that name numbers, from the same rows as everything else. */
+#include <math.h>
+
 #include "report/jobdb_insert.h"
 
 struct kind_row {
@@ -62,10 +64,10 @@ static void put_link(struct jobdb *db, int id, const char *name, int network,
     jobdb_start(db, JOBDB_T_link_class);
     jobdb_int(db, id);
     jobdb_text(db, name);
-    jobdb_int(db, network);
-    jobdb_real(db, base_us);
-    jobdb_real(db, hop_us);
-    jobdb_real(db, busbw_GBps);
+    jobdb_index(db, network);
+    jobdb_real(db, busbw_GBps > 0 ? base_us : NAN);
+    jobdb_real(db, busbw_GBps > 0 ? hop_us : NAN);
+    jobdb_real(db, busbw_GBps > 0 ? busbw_GBps : NAN);
     jobdb_text(db, source);
     jobdb_end(db);
 }

@@ -109,7 +109,7 @@ static void fill_prediction(struct prediction_line *line,
     line->reference_us = reference_us(reference, p);
     line->prior_us = p->prior_us;
     best = p->prior_us;
-    line->by = "prior";
+    line->by = isnan(best) ? NULL : "prior";
     if (!isnan(line->reference_us)) {
         best = line->reference_us;
         line->by = "reference";
@@ -186,7 +186,7 @@ void section_predictions(struct out *out, const struct view *view, int most)
     if (view->job->missing)
         out_say(out, 2,
                 "ranks are missing: what their groups show is an upper "
-                "bound, and their link a guess");
+                "bound, and their link that between the ranks that were seen");
     if (guesses)
         out_say(out, 2,
                 "send/recv between nodes: estimates from receives alone, for "

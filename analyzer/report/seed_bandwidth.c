@@ -62,6 +62,8 @@ static const char *judge(const struct family *f, double busbw,
 {
     if (isnan(busbw))
         return "n/a: no transfer was timed apart";
+    if (f->link_id == CT_LINK_UNKNOWN)
+        return "n/a: over which link is not known";
     if (busbw >= need->low)
         return f->top_shared ? "pass, by shares of groups" : "pass";
     return f->top_shared ? "below, by shares of groups" : "below";

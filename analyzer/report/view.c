@@ -13,7 +13,7 @@ const char *const view_link_names[CT_LINK_COUNT] = {
 };
 
 const bool view_link_is_network[CT_LINK_COUNT] = {
-#define LINK(id_, name_, network_, ...) [CT_LINK_##id_] = (network_),
+#define LINK(id_, name_, network_, ...) [CT_LINK_##id_] = (network_) > 0,
 #include "commtrace/links.def"
 };
 

@@ -120,7 +120,7 @@ enum ct_link ct_pair_link(const struct ct_trace *trace,
         return CT_LINK_SELF;
     *evidence_p = unknown;
     if (ma->process == CT_NONE || mb->process == CT_NONE)
-        return CT_LINK_NODE;
+        return CT_LINK_UNKNOWN;
     a = &trace->processes[ma->process];
     b = &trace->processes[mb->process];
     da = device_of(a, &a->comms[ma->row]);
@@ -196,7 +196,7 @@ static void set_link(const struct ct_trace *trace, const struct ct_job *job,
     if (first != last)
         worsen(trace, job, comm, last, first);
     if (!c->evidence) {
-        c->link = CT_LINK_NODE;
+        c->link = CT_LINK_UNKNOWN;
         c->evidence = unknown;
     }
 }

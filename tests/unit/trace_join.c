@@ -278,6 +278,10 @@ static void test_missing_member(void **state)
     assert_int_equal(ct_missing_rank(trace, job, 0, 2), 2);
     assert_int_equal(job->comms[1].members[0].process, CT_NONE);
     assert_int_equal(ct_missing_rank(trace, job, 1, 0), 2);
+    /* One of its two is missing: wherever that is. */
+    assert_int_equal(job->comms[1].link, CT_LINK_UNKNOWN);
+    expect_link(trace, 0, 2, CT_LINK_UNKNOWN, "unknown");
+    assert_int_equal(job->comms[0].link, CT_LINK_NODE);
     ct_trace_free(trace);
 
     unlink(files_path(folder, 0));
