@@ -25,6 +25,7 @@ static uint64_t hash_slot(const struct ct_slot *slot)
     uint64_t rest = slot->u.call.count * 0x9e3779b97f4a7c15u ^
                     slot->u.call.stream * 0xc2b2ae3d27d4eb4fu ^
                     slot->u.call.site * 0x165667b19e3779f9u ^
+                    (uint64_t)slot->u.call.graph * 0xd6e8feb86659fd93u ^
                     (uint64_t)(uint32_t)slot->u.call.peer;
     return hash_mix(hash_mix(small) ^ rest);
 }
@@ -37,7 +38,8 @@ static bool is_same(const struct class_entry *entry, const struct ct_slot *slot)
            entry->redop == slot->u.call.redop &&
            entry->peer == slot->u.call.peer &&
            entry->stream == slot->u.call.stream &&
-           entry->site == slot->u.call.site && entry->id;
+           entry->site == slot->u.call.site &&
+           entry->graph == slot->u.call.graph && entry->id;
 }
 
 static void fill(struct class_entry *entry, const struct ct_slot *slot,
@@ -53,6 +55,7 @@ static void fill(struct class_entry *entry, const struct ct_slot *slot,
         .count = slot->u.call.count,
         .stream = slot->u.call.stream,
         .site = slot->u.call.site,
+        .graph = slot->u.call.graph,
     };
 }
 
@@ -71,6 +74,7 @@ static void tell(const struct class_entry *entry, struct batch *batch)
         .peer = entry->peer < 0 ? CT_NULL : entry->peer,
         .stream = (int64_t)entry->stream,
         .site = (int64_t)entry->site,
+        .graph = entry->graph ? entry->graph : CT_NULL,
     };
 }
 

@@ -15,6 +15,7 @@ struct class_entry {
     uint64_t count;
     uint64_t stream;
     uint64_t site;
+    int64_t graph;
 };
 
 enum { CLASSES = 1 << 16 };

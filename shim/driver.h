@@ -4,12 +4,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { DRIVER_OK = 0, DRIVER_NOT_READY = 600 };
 /* What a call gets that a stream capture does not allow. */
 enum { DRIVER_CAPTURE_ERRORS = 900, DRIVER_CAPTURE_ERRORS_END = 909 };
 enum { DRIVER_STREAM_NON_BLOCKING = 1 };
 enum { DRIVER_CAPTURE_RELAXED = 2 };
+enum { DRIVER_CAPTURE_ACTIVE = 1 };
+/* The default streams are named by numbers, and are those of the current
+ * context. */
+enum { DRIVER_STREAM_PER_THREAD = 2, DRIVER_LAST_DEFAULT_STREAM = 2 };
 
 struct driver {
 #define DRIVER(name_, symbol_, need_, params_) int(*name_) params_;

@@ -168,6 +168,11 @@ static uint32_t event_number(const char *name)
     return what;
 }
 
+static int64_t id_or_null(int64_t id)
+{
+    return id ? id : CT_NULL;
+}
+
 static void describe_op(struct gather *gather, const struct ct_slot *slot,
                         struct unfinished *call)
 {
@@ -221,6 +226,21 @@ static void describe_event(const struct ct_slot *slot, struct unfinished *call)
     call->events = -1;
 }
 
+static void describe_graph_launch(const struct ct_slot *slot,
+                                  struct unfinished *call)
+{
+    call->row.table = ROW_graph_launch;
+    call->row.u.graph_launch = (struct row_graph_launch){
+        .id = (int64_t)call->position + 1,
+        .graph = id_or_null(slot->u.graph_launch.graph),
+        .stream = (int64_t)slot->u.graph_launch.stream,
+        .enter_ns = slot->enter_ns,
+        .host_ns = CT_NULL,
+        .result = CT_NULL,
+    };
+    call->events = -1;
+}
+
 static void describe(struct gather *gather, const struct ct_slot *slot,
                      struct unfinished *call)
 {
@@ -229,17 +249,37 @@ static void describe(struct gather *gather, const struct ct_slot *slot,
         describe_op(gather, slot, call);
     else if (slot->kind == CT_SLOT_LAUNCH)
         describe_launch(slot, call);
+    else if (slot->kind == CT_SLOT_GRAPH_LAUNCH)
+        describe_graph_launch(slot, call);
     else
         describe_event(slot, call);
+}
+
+static bool has_gpu_times(const struct row *row)
+{
+    return row->table == ROW_op || row->table == ROW_launch;
+}
+
+static void finish_graph_launch(struct gather *gather, struct row *row,
+                                int64_t leave_ns, int32_t result)
+{
+    struct row_graph_launch *launch = &row->u.graph_launch;
+    launch->host_ns = leave_ns - launch->enter_ns;
+    launch->result = result;
+    batch_add_row(&gather->batch, row);
 }
 
 static bool finish(struct gather *gather, struct unfinished *call,
                    int64_t leave_ns, int32_t result, bool force)
 {
-    if (call->row.table != ROW_comm_event)
+    if (has_gpu_times(&call->row))
         return finish_call(gather, call, leave_ns, result, force);
-    finish_event(gather, &call->row, event_number(call->row.u.comm_event.what),
-                 leave_ns, result);
+    if (call->row.table == ROW_graph_launch)
+        finish_graph_launch(gather, &call->row, leave_ns, result);
+    else
+        finish_event(gather, &call->row,
+                     event_number(call->row.u.comm_event.what), leave_ns,
+                     result);
     return true;
 }
 
@@ -261,7 +301,7 @@ static void gather_leave(struct gather *gather, const struct ct_slot *slot)
 
 static void mark_in_call(struct gather *gather, struct unfinished *call)
 {
-    if (call->row.table != ROW_comm_event)
+    if (has_gpu_times(&call->row))
         *timing_of(&call->row).flags |= CT_FLAG_IN_CALL;
     batch_add_row(&gather->batch, &call->row);
     /* More only where ends were lost; those will never be met. */
@@ -290,6 +330,19 @@ static bool gather_call(struct gather *gather, struct ct_slot *slot,
     return true;
 }
 
+static void add_graph(struct gather *gather, const struct ct_slot *slot)
+{
+    struct row *row = batch_add(&gather->batch, ROW_graph);
+    if (!row)
+        return;
+    row->u.graph = (struct row_graph){
+        .id = slot->u.graph.id,
+        .made_ns = slot->enter_ns,
+        .first = id_or_null(slot->u.graph.first),
+        .second = id_or_null(slot->u.graph.second),
+    };
+}
+
 static bool gather_slot(struct gather *gather, struct ct_slot *slot,
                         uint64_t position, bool force)
 {
@@ -301,6 +354,9 @@ static bool gather_slot(struct gather *gather, struct ct_slot *slot,
         break; /* its facts came beside the ring, with the whole name */
     case CT_SLOT_LEAVE:
         gather_leave(gather, slot);
+        break;
+    case CT_SLOT_GRAPH:
+        add_graph(gather, slot);
         break;
     default:
         return gather_call(gather, slot, position, left, force);
@@ -376,6 +432,7 @@ struct discarded gather_discard(struct gather *gather)
         if (ct_slot_is(slot, gather->next, CT_SLOT_LEFT))
             gpu_drop(events_of(slot));
         n.ops += slot->kind == CT_SLOT_OP;
+        n.graph_launches += slot->kind == CT_SLOT_GRAPH_LAUNCH;
     }
     return n;
 }

@@ -42,6 +42,7 @@ void gather_stored(struct gather *gather);
 struct discarded {
     uint64_t ops;
     uint64_t comms;
+    uint64_t graph_launches;
 };
 struct discarded gather_discard(struct gather *gather);
 

@@ -22,6 +22,9 @@ struct gpu {
     bool told;       /* the anchor in force */
 };
 
+/* False once the driver is being torn down. */
+bool gpu_is_there(void);
+
 /* False once it, or the driver, has been given up. */
 bool gpu_is_usable(struct gpu *gpu);
 

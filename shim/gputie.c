@@ -1,3 +1,4 @@
+#include "capture.h"
 #include "clock.h"
 #include "driver.h"
 #include "gpu.h"
@@ -101,9 +102,8 @@ static struct gpu_anchor anchor_of(const struct gpu *gpu)
 static void leave_captures_alone(void)
 {
     static bool done;
-    int mode = DRIVER_CAPTURE_RELAXED;
-    if (!done && driver.exchange_capture_mode)
-        driver.exchange_capture_mode(&mode);
+    if (!done)
+        capture_relax();
     done = true;
 }
 

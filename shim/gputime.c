@@ -1,5 +1,6 @@
 #include "gpu.h"
 
+#include "capture.h"
 #include "driver.h"
 #include "lock.h"
 #include "log.h"
@@ -99,7 +100,9 @@ struct gpu *gpu_prepare(int device)
     struct gpu *gpu = NULL;
     lock_take(&state.lock);
     if (device >= 0 && !atomic_load(&state.ended) && driver_open()) {
+        int mode = capture_relax();
         gpu = prepare(device);
+        capture_restore(mode);
         if (!gpu)
             atomic_fetch_add_explicit(&state.untimed, 1, memory_order_relaxed);
     }
@@ -107,23 +110,20 @@ struct gpu *gpu_prepare(int device)
     return gpu;
 }
 
+bool gpu_is_there(void)
+{
+    return !atomic_load_explicit(&state.ended, memory_order_relaxed);
+}
+
 bool gpu_is_usable(struct gpu *gpu)
 {
     return !atomic_load_explicit(&gpu->broken, memory_order_relaxed) &&
-           !atomic_load_explicit(&state.ended, memory_order_relaxed);
+           gpu_is_there();
 }
-
-static bool is_capture_error(int error)
-{
-    return error >= DRIVER_CAPTURE_ERRORS && error <= DRIVER_CAPTURE_ERRORS_END;
-}
-
-/* The default streams are those of the current context. */
-enum { LAST_DEFAULT_STREAM = 2 };
 
 static int record(struct gpu *gpu, void *event, uint64_t stream)
 {
-    if (stream > LAST_DEFAULT_STREAM)
+    if (stream > DRIVER_LAST_DEFAULT_STREAM)
         return driver.event_record(event, (void *)(uintptr_t)stream);
     void *ctx = gpu->ctx;
     int error = driver.ctx_push(ctx);
@@ -164,7 +164,7 @@ int32_t gpu_start(struct gpu *gpu, uint64_t stream)
     int error = record(gpu, gpu->pairs.all[number].start, stream);
     int32_t pair = gpu->index << PAIR_BITS | (int32_t)number;
     if (error) {
-        if (!is_capture_error(error))
+        if (!capture_is_error(error))
             give_up(gpu, "cuEventRecord", error);
         gpu_drop(pair);
         pair = -1;
@@ -179,7 +179,7 @@ void gpu_stop(int32_t pair, uint64_t stream)
         return;
     int saved = errno;
     int error = record(gpu_of(pair), pair_of(pair)->stop, stream);
-    if (error && !is_capture_error(error))
+    if (error && !capture_is_error(error))
         give_up(gpu_of(pair), "cuEventRecord", error);
     errno = saved;
 }
@@ -193,32 +193,6 @@ bool gpu_stop_elsewhere(int32_t pair, uint64_t stream)
     int error = record(gpu, pair_of(pair)->stop, stream);
     driver.ctx_pop(&ctx);
     return error == DRIVER_OK;
-}
-
-static int capture_status(struct gpu *gpu, uint64_t stream, int *status)
-{
-    void *handle = (void *)(uintptr_t)stream;
-    if (stream > LAST_DEFAULT_STREAM)
-        return driver.stream_is_capturing(handle, status);
-    void *ctx = gpu->ctx;
-    int error = driver.ctx_push(ctx);
-    if (error)
-        return error;
-    error = driver.stream_is_capturing(handle, status);
-    driver.ctx_pop(&ctx);
-    return error;
-}
-
-bool gpu_is_capturing(struct gpu *gpu, uint64_t stream)
-{
-    if (!driver.stream_is_capturing || !gpu_is_usable(gpu))
-        return false;
-    int saved = errno;
-    int status = 0;
-    /* Asking the legacy stream beside a capture is an error that says so. */
-    int error = capture_status(gpu, stream, &status);
-    errno = saved;
-    return status || is_capture_error(error);
 }
 
 static enum gpu_read read_pair(struct gpu *gpu, struct pair *pair,

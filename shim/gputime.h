@@ -23,7 +23,6 @@ void gpu_stop(int32_t pair, uint64_t stream);
 /* From a thread that may have no context. False: the stream is gone. */
 bool gpu_stop_elsewhere(int32_t pair, uint64_t stream);
 void gpu_drop(int32_t pair);
-bool gpu_is_capturing(struct gpu *gpu, uint64_t stream);
 
 /* The writer. Times are CLOCK_MONOTONIC. GPU_DONE and GPU_FAILED return the
  * pair. */

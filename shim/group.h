@@ -18,6 +18,7 @@ struct group_target { /* a communicator and stream that the bracket uses */
     uint32_t nops;
     uint32_t flags;
     int32_t events;
+    int64_t graph; /* that its ops are captured into; 0: none */
     struct ct_slot *slot;
     uint64_t position;
 };

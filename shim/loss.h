@@ -7,16 +7,20 @@
 
 #include <stdint.h>
 
-#define LOSSES(X)                              \
-    X(RING_OPS, "ring_full", "op")             \
-    X(RING_LAUNCHES, "ring_full", "launch")    \
-    X(RING_COMMS, "ring_full", "comm")         \
-    X(RING_LEAVES, "ring_full", "end of call") \
-    X(WRITE_OPS, "write_error", "op")          \
-    X(SIZE_OPS, "size_limit", "op")            \
-    X(SIZE_COMMS, "size_limit", "comm")        \
-    X(EVENT_PAIRS, "event_pool", "timing")     \
-    X(NO_CONTEXT, "no_context", "timing")      \
+#define LOSSES(X)                                        \
+    X(RING_OPS, "ring_full", "op")                       \
+    X(RING_LAUNCHES, "ring_full", "launch")              \
+    X(RING_COMMS, "ring_full", "comm")                   \
+    X(RING_LEAVES, "ring_full", "end of call")           \
+    X(RING_GRAPHS, "ring_full", "graph")                 \
+    X(RING_GRAPH_LAUNCHES, "ring_full", "graph launch")  \
+    X(WRITE_OPS, "write_error", "op")                    \
+    X(SIZE_OPS, "size_limit", "op")                      \
+    X(SIZE_COMMS, "size_limit", "comm")                  \
+    X(SIZE_GRAPH_LAUNCHES, "size_limit", "graph launch") \
+    X(GRAPH_TABLE, "graph_table", "graph")               \
+    X(EVENT_PAIRS, "event_pool", "timing")               \
+    X(NO_CONTEXT, "no_context", "timing")                \
     X(GROWN_IDS, "grown_id", "comm")
 
 enum loss {

@@ -1,6 +1,8 @@
 #include "record.h"
 
+#include "capture.h"
 #include "gputime.h"
+#include "graphs.h"
 #include "group.h"
 #include "pending.h"
 #include "policy.h"
@@ -19,6 +21,10 @@ static _Atomic uint64_t *lost_counter(enum ct_slot_kind kind)
         return &header->lost_launches;
     case CT_SLOT_LEAVE:
         return &header->lost_leaves;
+    case CT_SLOT_GRAPH:
+        return &header->lost_graphs;
+    case CT_SLOT_GRAPH_LAUNCH:
+        return &header->lost_graph_launches;
     default:
         return &header->lost_comms;
     }
@@ -100,6 +106,21 @@ void record_comm(const struct row_comm *row, uint32_t origin)
     record_close(slot, position, row->ready_ns, ncclSuccess, -1);
 }
 
+void record_graph(int64_t id, int64_t first, int64_t second)
+{
+    uint64_t position;
+    struct ct_slot *slot = record_open(CT_SLOT_GRAPH, 0, &position);
+    if (!slot)
+        return;
+    int64_t at_ns = record_now();
+    slot->enter_ns = at_ns;
+    slot->u.graph.id = id;
+    slot->u.graph.first = first;
+    slot->u.graph.second = second;
+    ring_publish(slot, position, CT_SLOT_OPEN);
+    record_close(slot, position, at_ns, 0, -1);
+}
+
 void event_enter(struct event *event, struct comm *comm,
                  enum ct_comm_event what)
 {
@@ -148,16 +169,16 @@ static uint32_t time_alone(struct call *call, struct comm *comm,
                            uint64_t ordinal)
 {
     uint64_t stream = (uint64_t)(uintptr_t)call->stream;
+    if (capture_of(comm->gpu, stream, &call->graph))
+        return CT_FLAG_CAPTURED;
     if (!is_wanted(call, comm, ordinal))
         return CT_FLAG_UNSAMPLED;
-    if (gpu_is_capturing(comm->gpu, stream))
-        return CT_FLAG_CAPTURED;
     call->events = gpu_start(comm->gpu, stream);
     return call->events < 0 ? 0 : CT_FLAG_EVENT;
 }
 
 /* Of an op that launches with its group: the bracket's end records events. */
-static uint32_t time_grouped(const struct call *call, struct group *group,
+static uint32_t time_grouped(struct call *call, struct group *group,
                              struct comm *comm, uint64_t ordinal, bool first)
 {
     uint64_t stream = (uint64_t)(uintptr_t)call->stream;
@@ -165,9 +186,13 @@ static uint32_t time_grouped(const struct call *call, struct group *group,
         group->timed = comm->gpu && is_wanted(call, comm, ordinal);
     struct group_target *target = group_target(group, comm, stream);
     if (!target)
-        return 0;
-    if (target->nops++ == 0 && comm->gpu && gpu_is_capturing(comm->gpu, stream))
+        return comm->gpu && capture_of(comm->gpu, stream, &call->graph)
+                   ? CT_FLAG_CAPTURED
+                   : 0;
+    if (target->nops++ == 0 && comm->gpu &&
+        capture_of(comm->gpu, stream, &target->graph))
         target->flags |= CT_FLAG_CAPTURED;
+    call->graph = target->graph;
     if (target->flags & CT_FLAG_CAPTURED)
         return CT_FLAG_CAPTURED;
     if (!comm->gpu)
@@ -211,6 +236,7 @@ void record_enter(struct call *call)
 {
     call->slot = NULL;
     call->events = -1;
+    call->graph = 0;
     if (!hook_enter(call->site))
         return;
     int64_t enter_ns = record_now();
@@ -231,6 +257,8 @@ void record_enter(struct call *call)
         flags = time_alone(call, comm, ordinal);
     if (call->send == call->recv && call->send)
         flags |= CT_FLAG_IN_PLACE;
+    if (__builtin_expect(call->graph != 0, 0))
+        graphs_use();
 
     struct ct_slot *slot = reserve(CT_SLOT_OP, &call->position);
     if (__builtin_expect(!slot, 0)) {
@@ -251,6 +279,7 @@ void record_enter(struct call *call)
     slot->u.call.redop = call->redop;
     slot->u.call.peer = call->peer;
     slot->u.call.events = call->events;
+    slot->u.call.graph = call->graph;
     ring_publish(slot, call->position, CT_SLOT_OPEN);
     call->slot = slot;
 }

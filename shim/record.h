@@ -45,6 +45,7 @@ struct call {
     struct ct_slot *slot; /* NULL: not recorded */
     uint64_t position;
     int32_t events;
+    int64_t graph; /* that it is captured into; 0: none */
 };
 
 void record_enter(struct call *call);
@@ -111,6 +112,7 @@ void record_close(struct ct_slot *slot, uint64_t position, int64_t leave_ns,
 
 /* A slot for what is over: it is open and left in one go. */
 void record_comm(const struct row_comm *row, uint32_t origin);
+void record_graph(int64_t id, int64_t first, int64_t second);
 
 /* What happens to a communicator, around the real call. */
 struct event {

@@ -44,6 +44,8 @@ struct row {
         struct row_op_class op_class;
         struct row_op op;
         struct row_launch launch;
+        struct row_graph graph;
+        struct row_graph_launch graph_launch;
         struct row_loss loss;
     } u;
 };

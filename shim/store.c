@@ -43,19 +43,21 @@ static inline int bind_F64(sqlite3_stmt *put, int at, double value)
 
 /* The tables that get rows while the process runs, and whether their first
  * column is the key by which a row is replaced. */
-#define WRITTEN(X)   \
-    X(meta, 0)       \
-    X(process, 0)    \
-    X(library, 1)    \
-    X(policy, 0)     \
-    X(clock, 0)      \
-    X(device, 1)     \
-    X(gpu_link, 0)   \
-    X(comm, 1)       \
-    X(comm_event, 0) \
-    X(op_class, 1)   \
-    X(op, 1)         \
-    X(launch, 1)     \
+#define WRITTEN(X)     \
+    X(meta, 0)         \
+    X(process, 0)      \
+    X(library, 1)      \
+    X(policy, 0)       \
+    X(clock, 0)        \
+    X(device, 1)       \
+    X(gpu_link, 0)     \
+    X(comm, 1)         \
+    X(comm_event, 0)   \
+    X(op_class, 1)     \
+    X(op, 1)           \
+    X(launch, 1)       \
+    X(graph, 1)        \
+    X(graph_launch, 1) \
     X(loss, 0)
 
 static const char *const table_names[ROW_COUNT] = {

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "descriptor.h"
 #include "gputime.h"
+#include "graphs.h"
 #include "init.h"
 #include "log.h"
 #include "policy.h"
@@ -63,6 +64,13 @@ static void count_losses(struct trace *trace)
                grown(&header->lost_comms, &trace->seen_comms), since, at);
     losses_add(losses, LOSS_RING_LEAVES,
                grown(&header->lost_leaves, &trace->seen_leaves), since, at);
+    losses_add(losses, LOSS_RING_GRAPHS,
+               grown(&header->lost_graphs, &trace->seen_graphs), since, at);
+    losses_add(losses, LOSS_RING_GRAPH_LAUNCHES,
+               grown(&header->lost_graph_launches, &trace->seen_graph_launches),
+               since, at);
+    losses_add(losses, LOSS_GRAPH_TABLE,
+               grown(&graphs_untracked, &trace->seen_untracked), since, at);
     losses_add(losses, LOSS_EVENT_PAIRS, pairs - trace->seen_pairs, since, at);
     trace->seen_pairs = pairs;
     losses_add(losses, LOSS_NO_CONTEXT,
@@ -138,6 +146,8 @@ static void gather(struct trace *trace, bool force)
         struct discarded n = gather_discard(&trace->gather);
         losses_add(&trace->losses, LOSS_SIZE_OPS, n.ops, since, at);
         losses_add(&trace->losses, LOSS_SIZE_COMMS, n.comms, since, at);
+        losses_add(&trace->losses, LOSS_SIZE_GRAPH_LAUNCHES, n.graph_launches,
+                   since, at);
         return;
     }
     uint64_t head =

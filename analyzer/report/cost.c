@@ -11,7 +11,8 @@
 #include "report/view.h"
 
 struct sum { /* over the ops of a usage that count, weighted to a period */
-    double calls, sent, timed;
+    double calls, sent;
+    double direct, timed; /* of calls: not by graphs; with a time */
     double transfer_ns, wait_ns;
 };
 
@@ -32,6 +33,13 @@ static void note_time(struct view_times *times, const struct ct_op_row *op)
         times->none++;
 }
 
+static void count_calls(struct sum *sum, enum ct_op kind, double n)
+{
+    sum->calls += n;
+    if (ct_op_infos[kind].cls != CT_RECV)
+        sum->sent += n;
+}
+
 static void add_op(struct sum *sum, const struct view *view, int process, int i,
                    double weight)
 {
@@ -39,9 +47,8 @@ static void add_op(struct sum *sum, const struct view *view, int process, int i,
     const struct ct_op_row *op = &p->ops[i];
     struct ct_op_cost cost;
 
-    sum->calls += weight;
-    if (ct_op_infos[p->classes[op->cls].kind].cls != CT_RECV)
-        sum->sent += weight;
+    count_calls(sum, p->classes[op->cls].kind, weight);
+    sum->direct += weight;
     if (!ct_op_cost(view->trace, process, i, &cost))
         return;
     sum->timed += weight;
@@ -58,6 +65,16 @@ static int steady_steps(const struct ct_process *p)
     return n;
 }
 
+/* Of a captured op. */
+static double runs_that_count(const struct ct_job *job,
+                              const struct ct_process *p,
+                              const struct ct_op_row *op)
+{
+    const struct ct_graph_row *graph = &p->graphs[p->classes[op->cls].graph];
+
+    return (double)(job->nsteps ? graph->steady : graph->runs);
+}
+
 static void add_process(struct view *view, int process, struct sum *sums)
 {
     const struct ct_process *p = &view->trace->processes[process];
@@ -66,15 +83,20 @@ static void add_process(struct view *view, int process, struct sum *sums)
 
     for (int i = 0; i < p->nops; i++) {
         const struct ct_op_row *op = &p->ops[i];
+        struct sum *sum;
         bool steady =
             op->step != CT_NONE && p->steps[op->step].kind == CT_STEP_STEADY;
 
         note_time(&view->times, op);
-        if (op->instance != CT_NONE && periods > 0 &&
-            (steady || !job->nsteps) &&
-            job->instances[op->instance].usage != CT_NONE)
-            add_op(&sums[job->instances[op->instance].usage], view, process, i,
-                   1 / periods);
+        if (op->instance == CT_NONE || periods <= 0 ||
+            job->instances[op->instance].usage == CT_NONE)
+            continue;
+        sum = &sums[job->instances[op->instance].usage];
+        if (p->classes[op->cls].graph != CT_NONE)
+            count_calls(sum, p->classes[op->cls].kind,
+                        runs_that_count(job, p, op) / periods);
+        else if (steady || !job->nsteps)
+            add_op(sum, view, process, i, 1 / periods);
     }
 }
 
@@ -87,8 +109,9 @@ static void set_cost(struct view_cost *cost, const struct ct_usage *usage,
         return;
     cost->calls = sum->calls / ranks;
     cost->bytes = sum->sent / ranks * (double)usage->bytes;
-    /* Unsampled calls are taken to cost what the sampled ones did. */
-    per_call = sum->timed > 0 ? cost->calls / sum->timed / 1e6 : NAN;
+    /* Unsampled calls are taken to cost what the sampled ones did; of those
+     * that graphs made nothing is known. */
+    per_call = sum->timed > 0 ? sum->direct / ranks / sum->timed / 1e6 : NAN;
     cost->transfer_ms = sum->transfer_ns * per_call;
     cost->wait_ms = sum->wait_ns * per_call;
 }

@@ -209,6 +209,7 @@ static void put_instance(struct jobdb *db, const struct view *view, int i,
     jobdb_time(db, n->transfer_ns == CT_NO_TIME ? CT_NO_TIME : n->wait_max_ns);
     jobdb_int(db, n->bound);
     jobdb_index(db, step);
+    jobdb_int(db, n->runs);
     jobdb_end(db);
 }
 

@@ -12,7 +12,8 @@ static bool is_in_memory(enum jobdb_table_id table)
 {
     return table == JOBDB_T_op_class || table == JOBDB_T_op ||
            table == JOBDB_T_launch || table == JOBDB_T_loss ||
-           table == JOBDB_T_comm_event;
+           table == JOBDB_T_comm_event || table == JOBDB_T_graph ||
+           table == JOBDB_T_graph_launch;
 }
 
 /* A column that an older file lacks reads as NULL. */
@@ -135,6 +136,15 @@ static void put_events(struct jobdb *db, const struct ct_process *p, int number)
     }
 }
 
+static void put_graph_id(struct jobdb *db, const struct ct_process *p,
+                         int graph)
+{
+    if (graph == CT_NONE)
+        jobdb_none(db);
+    else
+        jobdb_int(db, p->graphs[graph].id);
+}
+
 static void put_classes(struct jobdb *db, const struct ct_process *p,
                         int number)
 {
@@ -152,6 +162,45 @@ static void put_classes(struct jobdb *db, const struct ct_process *p,
         jobdb_index(db, c->peer);
         jobdb_int(db, (int64_t)c->stream);
         jobdb_int(db, (int64_t)c->site);
+        put_graph_id(db, p, c->graph);
+        jobdb_end(db);
+    }
+}
+
+static void put_graphs(struct jobdb *db, const struct ct_process *p, int number)
+{
+    for (int i = 0; i < p->ngraphs; i++) {
+        const struct ct_graph_row *g = &p->graphs[i];
+
+        if (!g->made)
+            continue;
+        jobdb_start(db, JOBDB_T_graph);
+        jobdb_int(db, number);
+        jobdb_int(db, g->id);
+        jobdb_time(db, g->made_ns);
+        put_graph_id(db, p, g->first);
+        put_graph_id(db, p, g->second);
+        jobdb_end(db);
+    }
+}
+
+static void put_graph_launches(struct jobdb *db, const struct ct_process *p,
+                               int number)
+{
+    for (int i = 0; i < p->ngraph_launches; i++) {
+        const struct ct_graph_launch_row *l = &p->graph_launches[i];
+
+        jobdb_start(db, JOBDB_T_graph_launch);
+        jobdb_int(db, number);
+        jobdb_int(db, l->id);
+        put_graph_id(db, p, l->graph);
+        jobdb_int(db, (int64_t)l->stream);
+        jobdb_int(db, l->enter_ns);
+        jobdb_time(db, l->host_ns);
+        if (l->host_ns == CT_NO_TIME)
+            jobdb_none(db);
+        else
+            jobdb_int(db, l->result);
         jobdb_end(db);
     }
 }
@@ -215,6 +264,8 @@ void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
     put_events(db, process, number);
     put_classes(db, process, number);
     put_launches(db, process, number);
+    put_graphs(db, process, number);
+    put_graph_launches(db, process, number);
     put_losses(db, process, number);
 }
 

@@ -14,8 +14,9 @@ struct op_line {
     int64_t ordinal, group, count;
     const char *type;
     uint64_t bytes;
+    int64_t runs;
     double enter_ms, host_us, gpu_us, transfer_us, wait_us;
-    char state[64];
+    char state[96];
 };
 
 static const struct out_column columns[] = {
@@ -31,6 +32,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct op_line, count, "", OUT_COUNT, 0, OUT_DATA),
     OUT_COL(struct op_line, type, "type", OUT_TEXT, 0, OUT_BOTH),
     OUT_COL(struct op_line, bytes, "size", OUT_SIZE, 0, OUT_BOTH),
+    OUT_COL(struct op_line, runs, "", OUT_COUNT, 0, OUT_DATA),
     OUT_COL(struct op_line, enter_ms, "at ms", OUT_REAL, 6, OUT_BOTH),
     OUT_COL(struct op_line, host_us, "", OUT_REAL, 3, OUT_DATA),
     OUT_COL(struct op_line, gpu_us, "gpu us", OUT_REAL, 4, OUT_BOTH),
@@ -98,7 +100,7 @@ static double us(int64_t ns)
 }
 
 /* Whatever is unusual about an op, in words. */
-static void fill_state(char *state, size_t size, uint32_t flags)
+static void fill_state(char *state, size_t size, uint32_t flags, int64_t runs)
 {
     static const struct {
         unsigned bit;
@@ -119,6 +121,9 @@ static void fill_state(char *state, size_t size, uint32_t flags)
             !(words[i].bit == CT_FLAG_RUNNING && flags & CT_FLAG_CUT))
             used += (size_t)snprintf(state + used, size - used, "%s%s",
                                      used ? ", " : "", words[i].name);
+    if (flags & CT_FLAG_CAPTURED)
+        used +=
+            (size_t)snprintf(state + used, size - used, ", ran %" PRId64, runs);
     if (result)
         snprintf(state + used, size - used, "%sresult %u", used ? ", " : "",
                  result);
@@ -162,8 +167,9 @@ static void fill_line(struct op_line *line, const struct wanted *wanted,
                      ? type_names[cls->type]
                      : NULL;
     line->bytes = cls->bytes;
+    line->runs = ct_op_runs(p, op);
     fill_times(line, trace, process, i);
-    fill_state(line->state, sizeof line->state, op->flags);
+    fill_state(line->state, sizeof line->state, op->flags, line->runs);
 }
 
 static void put_process(struct out *out, struct wanted *wanted,

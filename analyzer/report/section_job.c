@@ -12,7 +12,7 @@ struct job_card {
     int tp, pp, dp, layers_per_stage, micro_batches;
     int steps;
     double step_ms, span_s;
-    int64_t ops, lost_ops, missing_ranks, mismatches;
+    int64_t ops, runs, lost_ops, missing_ranks, mismatches;
     char missing[80]; /* which ranks; "": none */
     int in_flight, dead_processes;
 };
@@ -35,6 +35,7 @@ static const struct out_column card_columns[] = {
     OUT_COL(struct job_card, step_ms, "", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct job_card, span_s, "", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct job_card, ops, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, runs, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct job_card, lost_ops, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct job_card, in_flight, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, dead_processes, "", OUT_INT, 0, OUT_BOTH),
@@ -80,6 +81,7 @@ static void fill_card(struct job_card *card, const struct view *view)
         const struct ct_process *p = &view->trace->processes[job->processes[i]];
 
         card->ops += p->nops;
+        card->runs += p->runs;
         card->dead_processes += p->dead;
         if (!card->command)
             card->command = p->cmdline;

@@ -233,6 +233,7 @@ void section_quality(struct out *out, const struct view *view)
                  "%" PRId64 " ops have host times only, %" PRId64
                  " none (empty, captured or unfinished)",
                  t->host, t->none);
+    section_graphs(out, view);
     if (view->job->missing)
         out_fact(out, "missing",
                  "%" PRId64 " members of communicators have "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "commtrace/schema.def"
+#include "trace/graphs.h"
 #include "trace/stages.h"
 
 static void load_meta(struct ct_loader *loader)
@@ -34,6 +35,7 @@ static const char *check_identity(struct ct_loader *loader,
     long long id = ct_db_int(&loader->db, "PRAGMA application_id", 0);
     long long version = ct_db_int(&loader->db, "PRAGMA user_version", 0);
 
+    loader->version = version;
     *result_p = CT_FAILED;
     if (id == CT_JOB_APPLICATION_ID) {
         *result_p = CT_OTHER_FILE;
@@ -61,6 +63,7 @@ static void load_tables(struct ct_loader *loader)
     ct_load_events(loader);
     ct_load_clocks(loader);
     ct_load_losses(loader);
+    ct_load_graphs(loader);
     ct_load_classes(loader);
     ct_load_launches(loader);
     ct_load_ops(loader);
@@ -77,6 +80,8 @@ static void adopt_arrays(struct ct_loader *loader)
     ct_arena_adopt(loader->arena, p->losses);
     ct_arena_adopt(loader->arena, p->classes);
     ct_arena_adopt(loader->arena, p->launches);
+    ct_arena_adopt(loader->arena, p->graphs);
+    ct_arena_adopt(loader->arena, p->graph_launches);
     if (p->nops)
         p->ops = ct_resize(p->ops, (size_t)p->nops, sizeof(*p->ops));
     ct_arena_adopt(loader->arena, p->ops);
@@ -88,6 +93,7 @@ static void release(struct ct_loader *loader)
     ct_ring_release(&loader->ring);
     ct_db_close(&loader->db);
     ct_intern_release(&loader->launch_keys);
+    ct_intern_release(&loader->graph_keys);
     free(loader->comm_ids.ids);
     free(loader->class_ids.ids);
     free(loader->launch_ids.ids);
@@ -112,6 +118,8 @@ static void load_open(struct ct_loader *loader)
         ct_load_last_sign(loader);
     if (!loader->failed)
         ct_load_drop_refused(loader);
+    if (!loader->failed)
+        ct_graphs_count(loader->process);
 }
 
 enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,

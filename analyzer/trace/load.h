@@ -24,6 +24,7 @@
 #define CT_MAX_RANKS (1 << 20)
 #define CT_MAX_RANKS_SUM (1 << 24) /* over a file's communicators */
 #define CT_MAX_CODES 512
+#define CT_MAX_GRAPHS ((int64_t)1 << 40)
 
 /* Numbers of a file's lookup table -> ours. */
 struct ct_codes {
@@ -45,6 +46,7 @@ struct ct_loader {
     struct ct_ring ring; /* of a process that did not close its trace */
     const char *ring_path;
     int64_t ring_tail;
+    long long version; /* of the schema */
 
     struct ct_codes kinds, types, redops, flags;
     uint64_t type_bytes[CT_MAX_CODES]; /* by the file's number */
@@ -54,6 +56,8 @@ struct ct_loader {
     struct ct_ids comm_ids, class_ids, launch_ids, op_ids;
     int class_capacity, launch_capacity, op_capacity, comm_capacity;
     int event_capacity;
+    struct ct_intern graph_keys; /* ids, in the order of graphs */
+    int graph_capacity, graph_launch_capacity;
     struct ct_intern launch_keys; /* filled when guessing fails */
     int launch_guess, launch_known;
 
@@ -134,12 +138,22 @@ void ct_load_comms(struct ct_loader *loader);
 void ct_load_events(struct ct_loader *loader);
 void ct_load_clocks(struct ct_loader *loader);
 void ct_load_losses(struct ct_loader *loader);
+void ct_load_graphs(struct ct_loader *loader);
 void ct_load_classes(struct ct_loader *loader);
 void ct_load_launches(struct ct_loader *loader);
 void ct_load_ops(struct ct_loader *loader);
 
 /* Sets the process's last_ns from all of it. */
 void ct_load_last_sign(struct ct_loader *loader);
+
+/* Index of the graph with that id, which may never have been seen whole;
+ * CT_NONE for id 0. */
+int ct_load_graph_of(struct ct_loader *loader, int64_t id);
+/* A row, added or filled in. Parts are ids; 0: none. */
+void ct_load_add_graph(struct ct_loader *loader, int64_t id, int64_t made_ns,
+                       int64_t first, int64_t second);
+struct ct_graph_launch_row *ct_load_add_graph_launch(struct ct_loader *loader,
+                                                     int64_t id);
 
 /* Adds what loader->ring holds beyond the database. */
 void ct_load_ring(struct ct_loader *loader);

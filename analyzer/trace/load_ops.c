@@ -111,6 +111,8 @@ static void read_class(struct ct_rows *rows, struct ct_op_class_row *row)
     row->kind = (enum ct_op)known;
     row->base = ct_op_infos[known].base;
     row->type = row->redop = row->peer = CT_NONE;
+    row->graph = ct_load_graph_of(
+        loader, ct_rows_opt(rows, 9, "graph", -CT_MAX_GRAPHS, INT64_MAX, 0));
     if (!is_odd(rows, row) || !ct_load_is_refused(loader, id))
         read_arguments(rows, row);
 }
@@ -120,8 +122,11 @@ void ct_load_classes(struct ct_loader *loader)
     struct ct_rows rows;
 
     ct_rows_open(&rows, loader, "op_class",
-                 "SELECT id, comm, kind, type, redop, count, peer, stream,"
-                 " site FROM op_class ORDER BY id");
+                 loader->version < 2
+                     ? "SELECT id, comm, kind, type, redop, count, peer,"
+                       " stream, site, NULL FROM op_class ORDER BY id"
+                     : "SELECT id, comm, kind, type, redop, count, peer,"
+                       " stream, site, graph FROM op_class ORDER BY id");
     while (ct_rows_next(&rows))
         read_class(&rows, ct_load_add_class(loader, ct_rows_int(&rows, 0, "id",
                                                                 0, INT64_MAX)));

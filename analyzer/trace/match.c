@@ -209,6 +209,8 @@ static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
         instance->mismatch |= disagrees(m, *signature, info->signature);
     }
     instance->ranks++;
+    if (ct_op_runs(p, op) > instance->runs)
+        instance->runs = ct_op_runs(p, op);
     instance->grouped |= shares_launch(p, op);
     instance->cut |= (op->flags & CT_FLAG_CUT) != 0;
     if (op->launch != CT_NONE)

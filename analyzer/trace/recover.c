@@ -161,6 +161,9 @@ static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
     class->peer = slot->u.call.peer < 0 ? CT_NONE : slot->u.call.peer;
     class->stream = slot->u.call.stream;
     class->site = slot->u.call.site;
+    class->graph = CT_NONE;
+    if (loader->ring.version >= 2)
+        class->graph = ct_load_graph_of(loader, slot->u.call.graph);
     class->bytes = ct_load_bytes(
         loader, class->kind, comm, class->count,
         type >= 0 && type < CT_MAX_CODES ? loader->type_bytes[type] : 0);
@@ -227,6 +230,48 @@ static uint32_t finished_flags(const struct ct_loader *loader, uint32_t flags,
     return flags | (flags_of(loader, slot) & ~(uint32_t)CT_FLAG_RECOVERED);
 }
 
+static void add_graph_launch(struct ct_loader *loader, uint64_t position,
+                             const struct ct_slot *slot)
+{
+    const struct ct_process *p = loader->process;
+    struct ct_graph_launch_row *launch;
+
+    if (p->ngraph_launches &&
+        p->graph_launches[p->ngraph_launches - 1].id >= id_of(position))
+        return;
+    launch = ct_load_add_graph_launch(loader, id_of(position));
+    launch->graph = ct_load_graph_of(loader, slot->u.graph_launch.graph);
+    launch->stream = slot->u.graph_launch.stream;
+    launch->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
+    launch->host_ns = host_time(slot, launch->enter_ns);
+    if (has_left(slot))
+        launch->result =
+            atomic_load_explicit(&slot->result, memory_order_relaxed);
+}
+
+static void finish_graph_launch(struct ct_loader *loader,
+                                const struct ct_slot *slot, int64_t id)
+{
+    const struct ct_process *p = loader->process;
+    int low = 0, high = p->ngraph_launches;
+    struct ct_graph_launch_row *launch;
+
+    while (low < high) {
+        const int middle = (low + high) / 2;
+
+        if (p->graph_launches[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    launch = &p->graph_launches[low];
+    if (low == p->ngraph_launches || launch->id != id ||
+        launch->host_ns != CT_NO_TIME)
+        return;
+    launch->host_ns = host_time(slot, launch->enter_ns);
+    launch->result = atomic_load_explicit(&slot->result, memory_order_relaxed);
+}
+
 static void finish_launch(struct ct_loader *loader, const struct ct_slot *slot,
                           int64_t id)
 {
@@ -252,6 +297,7 @@ static void finish_op(struct ct_loader *loader, const struct ct_slot *slot)
     if (position >= INT64_MAX || !has_left(slot))
         return;
     finish_launch(loader, slot, id_of(position));
+    finish_graph_launch(loader, slot, id_of(position));
     i = ct_ids_find(&loader->op_ids, id_of(position));
     if (i == CT_NONE || loader->process->ops[i].host_ns != CT_NO_TIME)
         return;
@@ -290,6 +336,11 @@ static void load_calls(struct ct_loader *loader, uint64_t from)
 
         if (slot && slot->kind == CT_SLOT_OP)
             add_op(loader, &classes, p, slot);
+        else if (slot && slot->kind == CT_SLOT_GRAPH_LAUNCH)
+            add_graph_launch(loader, p, slot);
+        else if (slot && slot->kind == CT_SLOT_GRAPH)
+            ct_load_add_graph(loader, slot->u.graph.id, slot->enter_ns,
+                              slot->u.graph.first, slot->u.graph.second);
         else if (slot && slot->kind == CT_SLOT_LEAVE)
             finish_op(loader, slot);
     }

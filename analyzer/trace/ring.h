@@ -16,12 +16,12 @@ struct ct_ring {
     bool owner_lives; /* its process holds the ring's lock */
     const char *uuid, *boot_id;
     uint64_t start_ticks;
-    uint32_t pid;
+    uint32_t pid, version;
 };
 
 /* Copies the ring of the trace at db_path, from path (may be NULL) or from
  * beside the trace. Leaves ring->copy NULL when there is none, or what is
- * there is no ring of this version. */
+ * there is no ring of this version or an older one. */
 void ct_ring_read(struct ct_ring *ring, const char *db_path, const char *path);
 void ct_ring_release(struct ct_ring *ring);
 

@@ -56,6 +56,7 @@ struct ct_op_class_row { /* op_class, decoded */
     int peer;       /* rank in comm, or root; CT_NONE */
     uint64_t stream;
     uint64_t site;
+    int graph; /* index in the process's graphs; CT_NONE: not captured */
 };
 
 struct ct_op_row {
@@ -83,6 +84,26 @@ struct ct_launch_row {
     /* Sums of S over its collectives, recvs, sends: each op answers for its
      * share of the interval. */
     uint64_t coll_bytes, recv_bytes, send_bytes;
+};
+
+/* A CUDA graph: its ops run at each launch of it, or of a graph that contains
+ * it. */
+struct ct_graph_row {
+    int64_t id;
+    int first, second; /* graphs that it contains; CT_NONE */
+    bool made;         /* its end was seen */
+    int64_t made_ns;   /* CT_NO_TIME */
+    int64_t launches;  /* of itself, that were seen */
+    int64_t runs;      /* of its ops; 1 where no launch can have been seen */
+    int64_t steady;    /* of its ops, in steady steps */
+    int64_t ops;       /* captured into it */
+};
+
+struct ct_graph_launch_row {
+    int64_t id, enter_ns, host_ns; /* host_ns CT_NO_TIME: never returned */
+    int64_t result;                /* CT_NONE: never returned */
+    uint64_t stream;
+    int graph; /* index in graphs; CT_NONE: not known */
 };
 
 struct ct_comm_row { /* a communicator as one process holds it */
@@ -172,7 +193,15 @@ struct ct_process {
     struct ct_loss_row *losses;
     struct ct_op_class_row *classes;
     struct ct_launch_row *launches;
-    struct ct_op_row *ops; /* in call order */
+    int64_t runs;    /* of all ops */
+    int64_t replays; /* of them, of captured ops, where launches were seen */
+    int captured;    /* ops that are part of a CUDA graph; of them: */
+    int idle;        /* of graphs that were not launched, as far as seen */
+    int blind;       /* whose launches cannot have been seen */
+    int ngraphs, ngraph_launches;
+    struct ct_graph_row *graphs;
+    struct ct_graph_launch_row *graph_launches; /* in call order */
+    struct ct_op_row *ops;                      /* in call order */
     struct ct_step_row *steps;
 };
 
@@ -200,6 +229,7 @@ struct ct_instance {
     int comm; /* index in ct_job.comms */
     enum ct_op base;
     uint32_t ordinal;
+    int64_t runs;        /* 1, or launches of what it was captured into */
     int usage;           /* index in ct_job.usages */
     uint64_t bytes;      /* S */
     int64_t transfer_ns; /* CT_NO_TIME: unknown */
@@ -231,7 +261,7 @@ struct ct_usage {
     bool grouped;      /* shared a launch with other ops */
     enum ct_link link; /* of the edge or, for collectives, the worst hop */
     const char *evidence;
-    int64_t calls;       /* instances */
+    int64_t calls;       /* runs of its instances */
     double per_step;     /* calls in steady steps / steady steps; NAN: no
                             steps */
     double position;     /* mean place in the step, 0 first .. 1 last; NAN */
@@ -285,6 +315,15 @@ struct ct_trace {
 int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
                   char *error, size_t error_size);
 void ct_trace_free(struct ct_trace *trace);
+
+/* How often op ran: once, or as often as what it was captured into. */
+static inline int64_t ct_op_runs(const struct ct_process *p,
+                                 const struct ct_op_row *op)
+{
+    const int graph = p->classes[op->cls].graph;
+
+    return graph == CT_NONE ? 1 : p->graphs[graph].runs;
+}
 
 /* The two processes read one clock: same boot of the same node. */
 bool ct_same_clock(const struct ct_process *a, const struct ct_process *b);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/arena.h"
+#include "trace/graphs.h"
 #include "trace/select.h"
 #include "trace/stages.h"
 
@@ -26,7 +27,7 @@ static void add_instances(struct ct_job *job)
         const struct ct_instance *instance = &job->instances[i];
         struct ct_usage *usage = &job->usages[instance->usage];
 
-        usage->calls++;
+        usage->calls = ct_add_time(usage->calls, instance->runs);
         if (instance->transfer_ns == CT_NO_TIME)
             continue;
         usage->transfer_ns =
@@ -144,9 +145,10 @@ static void set_medians(struct ct_job *job)
 
 /* Per usage, over all ranks that took part. */
 struct place {
-    int64_t records; /* in steady steps */
-    int64_t steps;   /* steady steps of those ranks */
-    double sum;      /* of places in the step */
+    double records; /* in steady steps */
+    int64_t placed; /* of them not by graphs, whose place is not known */
+    int64_t steps;  /* steady steps of those ranks */
+    double sum;     /* of places in the step */
 };
 
 static void add_place(struct place *place, const struct ct_step_row *step,
@@ -155,8 +157,16 @@ static void add_place(struct place *place, const struct ct_step_row *step,
     int length = step->last_op - step->first_op;
 
     place->records++;
+    place->placed++;
     if (length)
         place->sum += (double)(op - step->first_op) / length;
+}
+
+static void take_part(struct place *place, int *seen, int mark, int steady)
+{
+    if (*seen != mark)
+        place->steps += steady;
+    *seen = mark;
 }
 
 static void add_process(struct ct_job *job, const struct ct_process *p,
@@ -172,12 +182,20 @@ static void add_process(struct ct_job *job, const struct ct_process *p,
         for (o = p->steps[s].first_op; o <= p->steps[s].last_op; o++) {
             int usage = job->instances[p->ops[o].instance].usage;
 
-            if (seen[usage] != mark) {
-                seen[usage] = mark;
-                places[usage].steps += steady;
-            }
+            if (p->classes[p->ops[o].cls].graph != CT_NONE)
+                continue;
+            take_part(&places[usage], &seen[usage], mark, steady);
             add_place(&places[usage], &p->steps[s], o);
         }
+    }
+    for (o = 0; o < p->nops && p->ngraphs; o++) {
+        const int graph = p->classes[p->ops[o].cls].graph;
+        int usage = job->instances[p->ops[o].instance].usage;
+
+        if (graph == CT_NONE || !p->graphs[graph].steady)
+            continue;
+        take_part(&places[usage], &seen[usage], mark, steady);
+        places[usage].records += (double)p->graphs[graph].steady;
     }
 }
 
@@ -188,6 +206,8 @@ static void set_places(struct ct_trace *trace, struct ct_job *job)
     int i;
 
     for (i = 0; i < job->nprocesses; i++)
+        ct_graphs_count_steady(&trace->processes[job->processes[i]]);
+    for (i = 0; i < job->nprocesses; i++)
         add_process(job, &trace->processes[job->processes[i]], places, seen,
                     i + 1);
     for (i = 0; i < job->nusages; i++) {
@@ -197,10 +217,9 @@ static void set_places(struct ct_trace *trace, struct ct_job *job)
         usage->per_step = usage->position = NAN;
         if (job->nsteps)
             usage->per_step =
-                place->steps ? (double)place->records / (double)place->steps
-                             : 0;
-        if (place->records)
-            usage->position = place->sum / (double)place->records;
+                place->steps ? place->records / (double)place->steps : 0;
+        if (place->placed)
+            usage->position = place->sum / (double)place->placed;
     }
     free(seen);
     free(places);

@@ -20,7 +20,8 @@
  * So positions in [meta.ring_tail, head) of a dead process are exactly those
  * that its database lacks; but for COMM, whose row may be there already.
  *
- * Version: any change of layout or meaning raises CT_RING_VERSION.
+ * Version: any change of layout or meaning raises CT_RING_VERSION. Version 2
+ * has all that version 1 had in the same places, so readers accept both.
  */
 #ifndef COMMTRACE_RING_H
 #define COMMTRACE_RING_H
@@ -29,7 +30,7 @@
 #include <stdint.h>
 
 #define CT_RING_MAGIC "ctring\n"
-#define CT_RING_VERSION 1
+#define CT_RING_VERSION 2
 #define CT_RING_HEADER_BYTES 4096
 #define CT_RING_SLOT_BYTES 128
 
@@ -40,7 +41,9 @@ enum ct_slot_kind {
     CT_SLOT_LAUNCH,     /* what an outermost ncclGroupEnd launched */
     CT_SLOT_COMM,       /* a communicator is ready */
     CT_SLOT_COMM_EVENT, /* finalize, destroy, abort, error, ... */
-    CT_SLOT_LEAVE       /* end of a slot that was taken while open */
+    CT_SLOT_LEAVE,      /* end of a slot that was taken while open */
+    CT_SLOT_GRAPH,      /* a CUDA graph that ops may have been captured into */
+    CT_SLOT_GRAPH_LAUNCH
 };
 
 struct ct_ring_header {
@@ -62,6 +65,8 @@ struct ct_ring_header {
     _Atomic uint64_t lost_launches;
     _Atomic uint64_t lost_comms; /* COMM and COMM_EVENT */
     _Atomic uint64_t lost_leaves;
+    _Atomic uint64_t lost_graphs; /* version 2 on */
+    _Atomic uint64_t lost_graph_launches;
 };
 
 struct ct_slot {
@@ -84,6 +89,7 @@ struct ct_slot {
             int32_t redop;  /* -1: none */
             int32_t peer;   /* -1: none */
             int32_t events; /* event pair, -1: none; dies with the process */
+            int64_t graph;  /* captured into graph.id; 0: none */
         } call;
         struct {
             uint64_t stream;
@@ -108,6 +114,15 @@ struct ct_slot {
         struct {
             uint64_t position;
         } leave;
+        struct {
+            int64_t id;
+            int64_t first; /* graph.id, 0: none */
+            int64_t second;
+        } graph;
+        struct {
+            int64_t graph; /* graph.id, 0: not known */
+            uint64_t stream;
+        } graph_launch;
         char pad[80];
     } u;
 };

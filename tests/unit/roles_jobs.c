@@ -280,6 +280,7 @@ static int class_of(struct ct_process *process, const struct item *item,
                 (size_t)(process->nclasses + 1) * sizeof *process->classes);
     process->classes[process->nclasses] =
         (struct ct_op_class_row){.comm = item->comm,
+                                 .graph = CT_NONE,
                                  .kind = item->base,
                                  .base = item->base,
                                  .type = CT_TYPE_FLOAT32,

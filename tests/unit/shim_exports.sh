@@ -20,15 +20,18 @@ cat >"$scratch/rows.c" <<'END'
 #define OP(id_, name_, fn_, ...) wrapped fn_;
 #define COMM(fn_, ...) wrapped fn_;
 #include "commtrace/nccl_ops.def"
+#define GRAPH_CALL(kind_, fn_, own_) wrapped fn_;
+#include "graph_calls.def"
 END
 for folder; do set -- "$@" "-I$folder"; shift; done
 "$cc" -E -P "$@" "$scratch/rows.c" | tr ';' '\n' |
-    sed -n 's/.*wrapped \([A-Za-z]*\).*/\1/p' | sort >"$scratch/wrapped"
+    sed -n 's/.*wrapped \([A-Za-z0-9_]*\).*/\1/p' | sort >"$scratch/wrapped"
 [ "$(wc -l <"$scratch/wrapped")" -ge 20 ] || complain "no rows found"
 nm -D --defined-only "$library" | awk '{print $3}' | sort >"$scratch/exported"
 diff "$scratch/wrapped" "$scratch/exported" || complain "exports differ"
 
-if nm -D "$library" | grep -i -e sqlite3 -e _Unwind -e nvml -e ' cu[A-Z]'; then
+if nm -D --undefined-only "$library" | grep ' cu' ||
+    nm -D "$library" | grep -i -e sqlite3 -e _Unwind -e nvml; then
     complain "a library shows through"
 fi
 

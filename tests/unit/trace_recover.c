@@ -105,6 +105,80 @@ static const char *ring_path(const char *folder)
     return path;
 }
 
+/* Graphs, a launch of one, and the end of a launch that the database has. */
+static void graph_slots(struct ring *ring)
+{
+    struct ct_slot *slot = call_at(ring, 5, CT_SLOT_LEFT, 2);
+
+    slot->flags = CT_FLAG_CAPTURED;
+    slot->u.call.graph = 3;
+    slot->u.call.events = -1;
+    slot_at(ring, 6, CT_SLOT_GRAPH, CT_SLOT_LEFT)->u.graph.id = 3;
+    slot = slot_at(ring, 7, CT_SLOT_GRAPH, CT_SLOT_LEFT);
+    slot->u.graph.id = -1;
+    slot->u.graph.first = slot->u.graph.second = 3;
+    slot = slot_at(ring, 8, CT_SLOT_GRAPH_LAUNCH, CT_SLOT_LEFT);
+    slot->u.graph_launch.graph = -1;
+    slot->u.graph_launch.stream = 0x77;
+    slot_at(ring, 9, CT_SLOT_LEAVE, CT_SLOT_LEFT)->u.leave.position = 3;
+    slot_at(ring, 10, CT_SLOT_GRAPH_LAUNCH, CT_SLOT_OPEN)
+        ->u.graph_launch.graph = 3;
+}
+
+static void test_graphs(void **state)
+{
+    const char *folder = files_folder();
+    struct ring *ring = ring_new("uuid0", 11, 5);
+    const struct ct_graph_launch_row *launches;
+    const struct ct_process *p;
+    struct ct_trace *trace;
+    sqlite3 *db;
+
+    (void)state;
+    write_db(folder, 5, NULL);
+    assert_int_equal(sqlite3_open(files_path(folder, 0), &db), SQLITE_OK);
+    files_sql(db,
+              "INSERT INTO graph_launch VALUES (4, 9, 1, 3500, NULL, NULL)");
+    sqlite3_close(db);
+    graph_slots(ring);
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+    trace = files_open(folder);
+    p = &trace->processes[0];
+    launches = p->graph_launches;
+    assert_int_equal(p->ngraph_launches, 3);
+    assert_int_equal(launches[0].host_ns, 9300 - 3500);
+    assert_int_equal(launches[0].result, 0);
+    assert_int_equal(launches[1].id, 9);
+    assert_int_equal(launches[1].stream, 0x77);
+    assert_int_equal(launches[1].host_ns, 300);
+    assert_int_equal(launches[2].host_ns, CT_NO_TIME);
+    assert_int_equal(p->nops, 3);
+    assert_int_equal(ct_op_runs(p, &p->ops[1]), 1);
+    assert_int_equal(ct_op_runs(p, &p->ops[2]), 3);
+    assert_false(p->ops[2].flags & CT_FLAG_RUNNING);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+/* Its slots end before the graph; what stands there is of others. */
+static void test_old_ring(void **state)
+{
+    const char *folder = files_folder();
+    struct ring *ring = ring_new("uuid0", 6, 5);
+    struct ct_trace *trace;
+
+    (void)state;
+    write_db(folder, 5, NULL);
+    ring->u.header.version = 1;
+    call_at(ring, 5, CT_SLOT_LEFT, 2)->u.call.graph = 0x6c6c6f72;
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+    trace = files_open(folder);
+    assert_int_equal(trace->processes[0].recovered, 1);
+    assert_int_equal(trace->processes[0].ngraphs, 0);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 static void test_recover(void **state)
 {
     const char *folder = files_folder();
@@ -274,6 +348,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recover),
+        cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_old_ring),
         cmocka_unit_test(test_other_rings),
         cmocka_unit_test(test_hostile_slots),
         cmocka_unit_test(test_far_ahead),

@@ -1,0 +1,141 @@
+/* How often captured ops ran: by the launches of the graphs that hold them. */
+#include "trace/graphs.h"
+
+#include <stdlib.h>
+
+#include "trace/arena.h"
+#include "trace/stages.h"
+
+static bool counts(const struct ct_graph_launch_row *launch)
+{
+    return launch->graph != CT_NONE &&
+           (launch->result == 0 || launch->host_ns == CT_NO_TIME);
+}
+
+struct aged {
+    int64_t id;
+    int graph;
+};
+
+static int by_age(const void *left, const void *right)
+{
+    const int64_t a = ((const struct aged *)left)->id;
+    const int64_t b = ((const struct aged *)right)->id;
+
+    return (a > b) - (a < b);
+}
+
+static void add_part(int64_t *runs, int part, int64_t n)
+{
+    if (part != CT_NONE)
+        runs[part] = ct_add_time(runs[part], n);
+}
+
+/* What a graph contains runs with it. The youngest first: a graph has its own
+ * sum when it hands it on, since all that contain it are younger. */
+static void hand_on(const struct ct_process *p, int64_t *runs)
+{
+    struct aged *order = ct_alloc((size_t)p->ngraphs, sizeof(*order));
+    int i;
+
+    for (i = 0; i < p->ngraphs; i++)
+        order[i] = (struct aged){p->graphs[i].id, i};
+    qsort(order, (size_t)p->ngraphs, sizeof(*order), by_age);
+    for (i = 0; i < p->ngraphs; i++) {
+        const struct ct_graph_row *whole = &p->graphs[order[i].graph];
+
+        add_part(runs, whole->first, runs[order[i].graph]);
+        add_part(runs, whole->second, runs[order[i].graph]);
+    }
+    free(order);
+}
+
+static void count_op(struct ct_process *p, const struct ct_op_row *op)
+{
+    const int graph = p->classes[op->cls].graph;
+    const int64_t runs = ct_op_runs(p, op);
+
+    p->runs = ct_add_time(p->runs, runs);
+    if (!(op->flags & CT_FLAG_CAPTURED))
+        return;
+    p->captured++;
+    p->idle += runs == 0;
+    p->blind += !p->ngraph_launches;
+    if (p->ngraph_launches)
+        p->replays = ct_add_time(p->replays, runs);
+    if (graph != CT_NONE)
+        p->graphs[graph].ops++;
+}
+
+void ct_graphs_count(struct ct_process *p)
+{
+    int64_t *runs = ct_alloc((size_t)p->ngraphs, sizeof(*runs));
+    int i;
+
+    for (i = 0; i < p->ngraph_launches; i++) {
+        const struct ct_graph_launch_row *launch = &p->graph_launches[i];
+
+        if (counts(launch))
+            runs[launch->graph] = ++p->graphs[launch->graph].launches;
+    }
+    hand_on(p, runs);
+    for (i = 0; i < p->ngraphs; i++)
+        /* Who has seen no launch does not know that there were none. */
+        p->graphs[i].runs = p->ngraph_launches ? runs[i] : 1;
+    free(runs);
+    for (i = 0; i < p->nops; i++)
+        count_op(p, &p->ops[i]);
+}
+
+/* On the host, a step is what was called since the one before it ended. */
+static bool is_in(const struct ct_process *p, int step, int64_t at_ns)
+{
+    const struct ct_step_row *row = &p->steps[step];
+    const int before = row->first_op - 1;
+    const bool follows = step > 0 && p->steps[step - 1].last_op == before;
+
+    return at_ns <= p->ops[row->last_op].enter_ns &&
+           (follows ? at_ns > p->ops[before].enter_ns
+                    : at_ns >= p->ops[row->first_op].enter_ns);
+}
+
+/* The first step that ends at or after at_ns; nsteps: none. */
+static int step_at(const struct ct_process *p, int64_t at_ns)
+{
+    int low = 0, high = p->nsteps;
+
+    while (low < high) {
+        const int middle = (low + high) / 2;
+
+        if (p->ops[p->steps[middle].last_op].enter_ns < at_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_steady(const struct ct_process *p, int64_t at_ns)
+{
+    const int step = step_at(p, at_ns);
+
+    return step < p->nsteps && p->steps[step].kind == CT_STEP_STEADY &&
+           is_in(p, step, at_ns);
+}
+
+void ct_graphs_count_steady(struct ct_process *p)
+{
+    int64_t *runs = ct_alloc((size_t)p->ngraphs, sizeof(*runs));
+    int i;
+
+    for (i = 0; i < p->ngraph_launches; i++) {
+        const struct ct_graph_launch_row *launch = &p->graph_launches[i];
+
+        if (counts(launch) && is_steady(p, launch->enter_ns))
+            runs[launch->graph]++;
+    }
+    hand_on(p, runs);
+    for (i = 0; i < p->ngraphs; i++)
+        p->graphs[i].steady = runs[i];
+    free(runs);
+}
