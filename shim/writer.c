@@ -60,22 +60,8 @@ int writer_make_folder(const char *path)
 static bool is_network(const char *folder)
 {
     static const unsigned long magics[] = {
-        0x6969,     /* NFS */
-        0x517b,     /* SMB */
-        0xff534d42, /* CIFS */
-        0xfe534d42, /* SMB2 */
-        0x0bd00bd0, /* Lustre */
-        0x47504653, /* GPFS */
-        0x19830326, /* BeeGFS */
-        0x65735546, /* FUSE */
-        0x00c36400, /* Ceph */
-        0x5346414f, /* AFS */
-        0x73757245, /* Coda */
-        0x01021997, /* 9P */
-        0xaad7aaea, /* PanFS */
-        0x20030528, /* OrangeFS */
-        0x7461636f, /* OCFS2 */
-        0x01161970, /* GFS2 */
+#define NETWORK_FS(magic_, name_) magic_,
+#include "commtrace/network_fs.def"
     };
     struct statfs fs;
     if (statfs(folder, &fs) != 0)
