@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/doctor.h"
 #include "report/commands.h"
 #include "run.h"
 
@@ -14,31 +15,36 @@ static const struct cli_command commands[] = {
      "Run a command with its NCCL calls recorded.",
      "  commtrace run -- torchrun --nproc-per-node 8 train.py\n"
      "  srun commtrace run --dir /scratch/trace -- python train.py",
-     true},
+     CLI_NEEDS_COMMAND},
     {"report", report_run, cli_report_options, "DIR|FILE...",
      "Say what a job's communication is for, costs, and should have cost.",
      "  commtrace report commtrace-4711\n"
      "  commtrace report --reference sweep-trace commtrace-4711\n"
      "  commtrace report --json commtrace-4711 | python3 -m json.tool",
-     false},
+     CLI_READS},
     {"ops", ops_run, cli_ops_options, "DIR|FILE...",
      "List operations, rank by rank, in the order of their calls.",
      "  commtrace ops --rank 3 --kind all_reduce --limit 20 commtrace-4711\n"
      "  commtrace ops --in-flight commtrace-4711",
-     false},
+     CLI_READS},
     {"groups", groups_run, cli_plain_options, "DIR|FILE...",
      "List communicators: their ranks, places, links and roles.",
-     "  commtrace groups commtrace-4711", false},
+     "  commtrace groups commtrace-4711", CLI_READS},
     {"model", model_run, cli_model_options, "DIR|FILE...",
      "Fit T = alpha + S / bandwidth; show observed beside predicted.",
      "  commtrace model commtrace-4711\n"
      "  commtrace model --reference sweep-trace commtrace-4711",
-     false},
+     CLI_READS},
     {"merge", merge_run, cli_merge_options, "DIR|FILE...",
      "Write the traces of all ranks into one SQLite database, with views.",
      "  commtrace merge --db job.db commtrace-4711\n"
      "  sqlite3 job.db < samples/sql/tp_over_network.sql",
-     false},
+     CLI_READS},
+    {"doctor", doctor_run, cli_plain_options, "[-- COMMAND [ARGUMENT...]]",
+     "Say what would be recorded of a command, and what stands in the way.",
+     "  commtrace doctor\n"
+     "  commtrace doctor -- python train.py",
+     CLI_MAY_HAVE_COMMAND},
 };
 
 #define NCOMMANDS (sizeof commands / sizeof commands[0])

@@ -12,32 +12,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIBRARY "libcommtrace.so"
+#include "doctor/trace_dir.h"
+#include "doctor/verdict.h"
+
 #define CANNOT_START 127 /* as a shell says it */
 
 /* Signals that ask the command to do something pass through. */
 static const int passed[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
                              SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 
-/* The library lies beside this program, or in lib beside its bin. */
-static int find_library(const struct cli *cli, char *path, size_t size)
+/* Says why the command cannot be recorded, where that is certain. */
+static int refuse(const struct cli *cli, const char *library)
 {
-    static const char *const places[] = {"", "../lib/", "../lib64/"};
-    char here[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+    static struct verdict verdict;
 
-    if (n <= 0)
-        return cli_fail(cli, "/proc/self/exe: %s", strerror(errno));
-    here[n] = 0;
-    *strrchr(here, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if ((size_t)snprintf(path, size, "%s/%s" LIBRARY, here, places[i]) >=
-            size)
-            break;
-        if (access(path, R_OK) == 0)
-            return 0;
-    }
-    return cli_fail(cli, "%s/" LIBRARY ": not found beside this program", here);
+    if (verdict_of(&verdict, cli->paths, library, false) ||
+        !verdict.cannot_work)
+        return 0; /* what cannot be started, says so when it is */
+    return cli_fail(cli, "%s", verdict.why);
 }
 
 /* ld.so takes a blank or colon for the end of a name in LD_PRELOAD. */
@@ -45,9 +37,11 @@ static int preload(const struct cli *cli)
 {
     const char *before = getenv("LD_PRELOAD");
     char library[PATH_MAX], value[2 * PATH_MAX];
-    int status = find_library(cli, library, sizeof library);
+    int status;
 
-    if (status)
+    if (verdict_library(library, sizeof library))
+        return cli_fail(cli, "%s: not found beside this program", library);
+    if ((status = refuse(cli, library)))
         return status;
     if (strpbrk(library, " \t\n:"))
         return cli_fail(cli,
@@ -62,43 +56,15 @@ static int preload(const struct cli *cli)
     return 0;
 }
 
-/* What the library would choose, with this process as the launcher. */
-static void default_dir(char *dir, size_t size)
-{
-    static const char *const ids[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
-    const char *step = getenv("SLURM_STEP_ID");
-    char host[256] = "";
-
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        const char *id = getenv(ids[i]);
-
-        if (!id || !*id)
-            continue;
-        snprintf(dir, size, "commtrace-%s%s%s", id,
-                 i == 0 && step && *step ? "." : "",
-                 i == 0 && step ? step : "");
-        return;
-    }
-    gethostname(host, sizeof host - 1);
-    snprintf(dir, size, "commtrace-%s-%d", host, (int)getpid());
-}
-
-/* Absolute, since the command may change its folder. */
 static int choose_dir(const struct cli *cli, char *dir, size_t size)
 {
-    char chosen[PATH_MAX / 2], cwd[PATH_MAX / 2];
     const char *wanted = cli->dir ? cli->dir : getenv("COMMTRACE_DIR");
+    char me[16];
 
-    if (!wanted || !*wanted) {
-        default_dir(chosen, sizeof chosen);
-        wanted = chosen;
-    }
-    *cwd = 0;
-    if (*wanted != '/' && !getcwd(cwd, sizeof cwd))
-        return cli_fail(cli, "current folder: %s", strerror(errno));
-    if ((size_t)snprintf(dir, size, "%s%s%s", cwd, *cwd ? "/" : "", wanted) >=
-        size)
-        return cli_fail(cli, "%s: name too long", wanted);
+    snprintf(me, sizeof me, "%d", (int)getpid());
+    if (trace_dir_name(dir, size, wanted, me))
+        return cli_fail(cli, "%s: %s", wanted ? wanted : "current folder",
+                        strerror(errno));
     if (mkdir(dir, 0777) && errno != EEXIST)
         return cli_fail(cli, "%s: %s", dir, strerror(errno));
     if (access(dir, W_OK))

@@ -17,6 +17,20 @@ if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(layouts)
 endif()
 
+# Programs that probe for names; not linked, linked, and a module that is.
+add_executable(probe e2e/probe.c)
+add_executable(probe_linked e2e/probe.c)
+add_library(probe_module MODULE e2e/probe.c)
+foreach(client probe probe_linked probe_module)
+  target_link_libraries(${client} PRIVATE commtrace_flags ${CMAKE_DL_LIBS})
+endforeach()
+target_compile_definitions(probe_linked PRIVATE PROBE_LINKED)
+target_compile_definitions(probe_module PRIVATE PROBE_MODULE)
+target_link_libraries(probe_linked PRIVATE fabric_nccl)
+target_link_libraries(probe_module PRIVATE -Wl,--no-as-needed fabric_nccl)
+target_link_options(probe_linked PRIVATE -Wl,--enable-new-dtags)
+target_link_options(probe_module PRIVATE -Wl,--enable-new-dtags)
+
 add_test(NAME fuzz.mutate COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/mutate.py 1 100)
 set_tests_properties(fuzz.mutate PROPERTIES LABELS fuzz TIMEOUT 300

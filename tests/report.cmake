@@ -7,6 +7,20 @@ foreach(name report_out report_job)
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
 
+# doctor: what it reads, and its verdicts on programs made for them.
+add_executable(doctor_unit ${CMAKE_CURRENT_LIST_DIR}/unit/doctor.c)
+target_include_directories(doctor_unit PRIVATE ${CMOCKA_INCLUDE})
+target_link_libraries(doctor_unit PRIVATE commtrace_doctor ${CMOCKA_LIBRARY})
+add_test(NAME unit.doctor COMMAND doctor_unit)
+set_tests_properties(unit.doctor PROPERTIES LABELS unit TIMEOUT 120)
+if(NOT COMMTRACE_SANITIZE) # the recorder is not loaded into foreign programs
+  add_test(NAME e2e.doctor COMMAND ${PYTHON3} -B
+    ${CMAKE_CURRENT_LIST_DIR}/e2e/test_doctor.py ${CMAKE_C_COMPILER}
+    $<TARGET_FILE:probe>)
+  set_tests_properties(e2e.doctor PROPERTIES LABELS e2e TIMEOUT 300
+    ENVIRONMENT BUILD=${CMAKE_BINARY_DIR})
+endif()
+
 find_program(SQLITE3_SHELL sqlite3 REQUIRED)
 foreach(name errors help json sql golden)
   add_test(NAME e2e.cli_${name} COMMAND sh

@@ -158,7 +158,7 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
         cli->dir = arg;
         return 0;
     case ARGP_KEY_ARG:
-        if (cli->takes_command)
+        if (cli->words != CLI_READS)
             break;
         return set_path(cli, arg);
     case ARGP_KEY_ARGS:
@@ -177,7 +177,7 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
     struct argp argp = {
         command->options, parse_key, command->arguments, doc, NULL, NULL, NULL};
     struct cli cli = {.command = name,
-                      .takes_command = command->takes_command,
+                      .words = command->words,
                       .rank = -1,
                       .step = -1,
                       .limit = -1};
@@ -191,12 +191,12 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
         return cli_fail(&cli, "out of memory");
     argv[0] = name;
     if (argp_parse(&argp, argc, argv,
-                   command->takes_command ? ARGP_IN_ORDER : 0, NULL,
+                   command->words == CLI_READS ? 0 : ARGP_IN_ORDER, NULL,
                    &cli) == 0) {
-        if (cli.npaths)
+        if (cli.npaths || command->words == CLI_MAY_HAVE_COMMAND)
             status = command->run(&cli);
         else
-            cli_fail(&cli, command->takes_command
+            cli_fail(&cli, command->words == CLI_NEEDS_COMMAND
                                ? "no command given"
                                : "no folder or file of traces given");
     }

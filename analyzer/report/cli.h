@@ -13,11 +13,18 @@
 
 #define CLI_EXIT_INPUT 2
 
+/* What the words after the options are. */
+enum cli_words {
+    CLI_READS,         /* folders and files of traces, at least one */
+    CLI_NEEDS_COMMAND, /* a command of its own */
+    CLI_MAY_HAVE_COMMAND
+};
+
 struct cli {
     const char *command; /* "commtrace ops" */
     char **paths;        /* folders and files to read; `run`: the command */
     int npaths;
-    bool takes_command;
+    enum cli_words words;
     bool json;
     const char *reference; /* NULL: none */
     const char *db;        /* job.db to write; NULL: none */
@@ -36,7 +43,7 @@ struct cli_command {
     const char *arguments; /* after the options, in `--help` */
     const char *meaning;   /* one line */
     const char *example;   /* command lines with what they do */
-    bool takes_command;    /* the arguments are a command of their own */
+    enum cli_words words;
 };
 
 extern const struct argp_option cli_report_options[], cli_ops_options[],

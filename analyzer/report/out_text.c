@@ -99,6 +99,8 @@ static void put_row(struct out *out, const void *row)
 {
     int last = last_column(out);
 
+    if (!out->widths[last])
+        return; /* all of it is for programs */
     for (int i = 0; i <= last; i++) {
         const struct out_column *c = &out->table->columns[i];
         char buffer[UNITS_SIZE];

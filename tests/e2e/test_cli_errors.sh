@@ -40,6 +40,8 @@ refused "no operation is called 'foo'" ops --kind foo good
 refused "no role is called 'XP'" ops --role XP good
 refused "no communicator" ops --comm ffffffffffffff good
 refused "--db FILE is missing" merge good
+refused "no-such: No such file" doctor -- no-such
+refused "--bogus" doctor --bogus
 mkfifo pipe
 refused "pipe: exists and is not a job.db" merge --db pipe good
 

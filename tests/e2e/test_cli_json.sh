@@ -21,6 +21,7 @@ for arguments in "report good" "report good small" "ops good" \
     python3 -m json.tool first.json >/dev/null
 done
 
+"$commtrace" doctor --json -- sh -c true | python3 -m json.tool >/dev/null
 "$commtrace" report --json good >report.json
 "$commtrace" ops --json good >ops.json
 "$commtrace" groups --json good >groups.json
