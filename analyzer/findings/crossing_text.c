@@ -144,11 +144,11 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
     }
     snprintf(row->text, sizeof row->text,
              "TP=%d: the group of ranks %s%s spans %d NVLink domains (%s); its "
-             "%.4g calls, mostly %s of %s, take %.3g ms per %s, inside one "
+             "%.4g call%s, mostly %s of %s, take %.3g ms per %s, inside one "
              "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]%s%s",
              comm->nranks, ranks, more, comm->ndomains, hosts, price->calls,
-             ct_op_infos[price->top_base].name, bytes, row->observed_ms,
-             row->per, row->predicted_ms, source_words[row->source],
-             row->loss_ms, row->loss_low_ms, row->loss_high_ms, more_of_step,
-             doubt);
+             ct_plural(price->calls), ct_op_infos[price->top_base].name, bytes,
+             row->observed_ms, row->per, row->predicted_ms,
+             source_words[row->source], row->loss_ms, row->loss_low_ms,
+             row->loss_high_ms, more_of_step, doubt);
 }

@@ -41,10 +41,10 @@ static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
     if (!row)
         return false;
     snprintf(row->text, sizeof row->text,
-             "%" PRId64 " ops were not recorded, most on rank %d (%" PRId64
+             "%" PRId64 " op%s not recorded, most on rank %d (%" PRId64
              ", cause %.40s)",
-             c->job->lost_ops, worst ? worst->rank : CT_NONE,
-             worst ? worst->lost : 0, cause);
+             c->job->lost_ops, c->job->lost_ops == 1 ? " was" : "s were",
+             worst ? worst->rank : CT_NONE, worst ? worst->lost : 0, cause);
     snprintf(row->advice, sizeof row->advice, "%s; the calls themselves ran",
              remedy(cause));
     return true;
@@ -72,9 +72,9 @@ static bool report_missing(const struct ct_case *c,
         return false;
     row->comm = worst;
     snprintf(row->text, sizeof row->text,
-             "%d of %d processes have a trace; %d communicators miss ranks, "
-             "the worst %d of %d",
-             c->job->nprocesses, c->job->world_size, comms,
+             "%d of %d processes have a trace; ranks are missing in %d "
+             "communicator%s, at worst %d of %d",
+             c->job->nprocesses, c->job->world_size, comms, ct_plural(comms),
              worst == CT_NONE
                  ? 0
                  : c->job->comms[worst].nranks - c->job->comms[worst].nknown,
@@ -105,9 +105,11 @@ static bool report_mismatch(const struct ct_case *c,
                       sizeof ranks);
     }
     snprintf(row->text, sizeof row->text,
-             "%" PRId64 " operations differ between ranks in kind, type or "
+             "%" PRId64 " operation%s between ranks in kind, type or "
              "size; the first is number %u of the communicator of ranks %s",
-             c->job->mismatches, first ? first->ordinal : 0, ranks);
+             c->job->mismatches,
+             c->job->mismatches == 1 ? " differs" : "s differ",
+             first ? first->ordinal : 0, ranks);
     snprintf(row->advice, sizeof row->advice,
              "compare the call order of these ranks: such a job hangs or "
              "corrupts data");

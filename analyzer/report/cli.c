@@ -44,7 +44,10 @@ const struct argp_option cli_ops_options[] = {
     OPTION_JSON,
     {"rank", KEY_RANK, "N", 0, "only this rank of the job", 0},
     {"step", KEY_STEP, "N", 0, "only this step", 0},
-    {"kind", KEY_KIND, "NAME", 0, "only this operation, as all_reduce", 0},
+    {"kind", KEY_KIND, "NAME", 0,
+     "only this operation, as all_reduce, with its other forms (bcast is "
+     "broadcast), or only this function, as ncclBcast",
+     0},
     {"comm", KEY_COMM, "ID", 0,
      "only this communicator: its number or uid in `commtrace groups`", 0},
     {"role", KEY_ROLE, "NAME", 0, "only this role: TP, PP, DP, control", 0},

@@ -85,7 +85,8 @@ static void judge_data(struct verdict *verdict, const struct view *view)
 
     verdict->complete = true;
     if (job->lost_ops)
-        add_issue(verdict, "%" PRId64 " ops lost", job->lost_ops);
+        add_issue(verdict, "%" PRId64 " op%s lost", job->lost_ops,
+                  ct_plural((double)job->lost_ops));
     if (job->missing) {
         view_missing_ranks(view, ranks, sizeof ranks);
         add_issue(verdict, "%s left no trace", ranks);
@@ -97,11 +98,11 @@ static void judge_data(struct verdict *verdict, const struct view *view)
         add_issue(verdict, "%d op%s not known to have finished", job->in_flight,
                   job->in_flight == 1 ? "" : "s");
     if (count_refused(view))
-        add_issue(verdict, "%" PRId64 " calls returned an error",
-                  count_refused(view));
+        add_issue(verdict, "%" PRId64 " call%s returned an error",
+                  count_refused(view), ct_plural((double)count_refused(view)));
     if (job->mismatches)
-        add_issue(verdict, "%" PRId64 " ops do not match across ranks",
-                  job->mismatches);
+        add_issue(verdict, "%" PRId64 " op%s not the same on all ranks",
+                  job->mismatches, ct_plural((double)job->mismatches));
     if (t->host)
         add_issue(verdict, "%.0f %% of ops without a GPU time",
                   100.0 * (double)t->host /

@@ -65,9 +65,9 @@ static void weigh_payload(const struct ct_view *view, const struct ct_use *use,
     } else {
         verdict->explained = fmax(.7, fmin(1, bytes / use->bytes));
         ct_evidence_add(verdict, (struct ct_weights){.tp = 4, .dp = -2},
-                        "%.4g calls %s of b*s*h, the %s that the pipeline "
+                        "%.4g call%s %s of b*s*h, the %s that the pipeline "
                         "sends%s",
-                        calls, ct_view_per(view), size,
+                        calls, ct_plural(calls), ct_view_per(view), size,
                         scatter_like > .5 ? ", in slices" : "");
     }
 }
@@ -111,7 +111,8 @@ static void weigh_calls(const struct ct_view *view, const struct ct_use *use,
     ct_bytes_text((double)use->sizes[0].bytes, size, sizeof size);
     if (use->calls < 3.5) {
         ct_evidence_add(verdict, (struct ct_weights){.tp = -1.5, .dp = 1},
-                        "only %.3g calls %s", use->calls, ct_view_per(view));
+                        "only %.3g call%s %s", use->calls,
+                        ct_plural(use->calls), ct_view_per(view));
         return;
     }
     if (one && top > 15.5)
@@ -144,9 +145,9 @@ static void weigh_sizes(const struct ct_view *view, const struct ct_use *use,
         if (use->calls < 15.5 && !whole(most / 4) && whole(least) &&
             use->sizes[0].bytes > use->sizes[use->nsizes - 1].bytes)
             ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 1.5},
-                            "%.3g calls per step of one size and smaller "
+                            "%.3g call%s per step of one size and smaller "
                             "ones, as buckets and their rest",
-                            most);
+                            most, ct_plural(most));
         return;
     }
     if (most <= 1.5)

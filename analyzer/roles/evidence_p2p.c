@@ -9,8 +9,8 @@ void ct_evidence_small(const struct ct_view *view, const struct ct_use *use,
     ct_verdict_start(verdict, (struct ct_weights){.pp = -1});
     ct_evidence_add(verdict,
                     (struct ct_weights){.control = use->calls > 64 ? 2.5 : 4},
-                    "%.4g calls %s of at most %d elements", use->calls,
-                    ct_view_per(view), CT_SMALL_COUNT);
+                    "%.4g call%s %s of at most %d elements", use->calls,
+                    ct_plural(use->calls), ct_view_per(view), CT_SMALL_COUNT);
 }
 
 void ct_evidence_exchange(const struct ct_view *view, const struct ct_use *use,
@@ -19,8 +19,8 @@ void ct_evidence_exchange(const struct ct_view *view, const struct ct_use *use,
     ct_verdict_start(verdict, (struct ct_weights){
                                   .tp = -3, .pp = -3, .dp = -3, .control = -3});
     ct_evidence_add(verdict, (struct ct_weights){.none = 2},
-                    "%.4g exchanges %s of every rank with every other",
-                    use->calls, ct_view_per(view));
+                    "%.4g exchange%s %s of every rank with every other",
+                    use->calls, ct_plural(use->calls), ct_view_per(view));
 }
 
 /* The chain that most ranks of a communicator are in; NULL: none. */
@@ -80,9 +80,10 @@ void ct_evidence_p2p(const struct ct_view *view, const struct ct_use *use,
     ct_bytes_text((double)view->chains->payload, size, sizeof size);
     if (chain->shape == CT_CHAIN_PATH && view->chains->micro_batches > 0)
         ct_evidence_add(verdict, (struct ct_weights){.pp = 1},
-                        "%.3g messages of %s per step, boundary and "
+                        "%.3g message%s of %s per step, boundary and "
                         "direction",
-                        view->chains->micro_batches, size);
+                        (double)view->chains->micro_batches,
+                        ct_plural(view->chains->micro_batches), size);
     else if (chain->shape == CT_CHAIN_PATH && view->chains->payload > 0)
         ct_evidence_add(verdict, (struct ct_weights){.pp = 1},
                         "its messages are %s", size);

@@ -81,14 +81,15 @@ void ct_weigh_shards(const struct ct_use *use, struct ct_verdict *verdict)
                         sizes_of(use, CT_OP_ALL_GATHER));
     if (scatters_gradients(use) && gathers >= scatters)
         ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 2},
-                        "what it scatters (%.3g calls) it gathers, too (%.3g), "
-                        "size by size, as shards of parameters",
-                        scatters, gathers);
+                        "what it scatters (%.3g call%s) it gathers, too "
+                        "(%.3g), size by size, as shards of parameters",
+                        scatters, ct_plural(scatters), gathers);
     if (scatters > 0 && scatters <= 2.5 && gathers <= 2.5)
         ct_evidence_add(verdict, (struct ct_weights){.tp = -2, .dp = 1.5},
-                        "%.3g scatters and %.3g gathers per step, as a "
+                        "%.3g scatter%s and %.3g gather%s per step, as a "
                         "sharded optimizer",
-                        scatters, gathers);
+                        scatters, ct_plural(scatters), gathers,
+                        ct_plural(gathers));
     if (!gather || !scatter)
         return;
     if (near_ratio(gathers, scatters, 2))

@@ -94,9 +94,10 @@ static void add_contrast(const struct ct_view *view,
         if (labels[i].role == CT_ROLE_DP && calls > 1.5 * other->mean.calls &&
             family->mean.sizes[0].calls > .7 * calls) {
             ct_evidence_add(verdict, (struct ct_weights){.tp = 1.5, .dp = -1},
-                            "gradients go across its groups, in %.3g calls "
+                            "gradients go across its groups, in %.3g call%s "
                             "beside its %.4g",
-                            other->mean.calls, calls);
+                            other->mean.calls, ct_plural(other->mean.calls),
+                            calls);
             return;
         }
         if (labels[i].role == CT_ROLE_TP && calls * 1.5 < other->mean.calls) {
@@ -180,7 +181,8 @@ static void label_init(const struct ct_view *view, const struct ct_use *use,
 
     ct_bytes_text(use->bytes, size, sizeof size);
     snprintf(role->reasons[0], sizeof role->reasons[0],
-             "%.4g calls with %s, none of them in a step", use->calls, size);
+             "%.4g call%s with %s, none in a step", use->calls,
+             ct_plural(use->calls), size);
     role->best = CT_ROLE_CONTROL;
     if (family != CT_NONE && labels[family].role != CT_ROLE_UNKNOWN) {
         role->role = role->best = labels[family].role;

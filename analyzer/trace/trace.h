@@ -339,6 +339,12 @@ struct ct_op_cost {
 bool ct_op_cost(const struct ct_trace *trace, int process, int op,
                 struct ct_op_cost *cost);
 
+/* "s" unless n reads as 1 with three or four digits. */
+static inline const char *ct_plural(double n)
+{
+    return n > .9995 && n < 1.0005 ? "" : "s";
+}
+
 /* "3.906 KiB" */
 void ct_bytes_text(double bytes, char *text, size_t size);
 
