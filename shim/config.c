@@ -67,23 +67,35 @@ const char *timing_name(enum timing_mode mode)
     return names[mode];
 }
 
-static void complain(const char *variable, const char *text,
-                     const char *fallback)
+struct complaints {
+    char text[340]; /* of one line */
+    size_t used;
+};
+
+static void complain(struct complaints *complaints, const char *variable,
+                     const char *text, const char *fallback)
 {
-    log_line(LOG_OPTION, "%s=%s is not understood; using \"%s\"", variable,
-             text, fallback);
+    size_t room = sizeof(complaints->text) - complaints->used;
+    int n = snprintf(complaints->text + complaints->used, room,
+                     "%s%s=%.60s is not understood; using \"%s\"",
+                     complaints->used ? "; " : "", variable, text, fallback);
+    if (n > 0)
+        complaints->used += (size_t)n < room ? (size_t)n : room - 1;
 }
 
 void config_read(struct config *config)
 {
+    struct complaints complaints = {.used = 0};
     const char *text;
 #define CONFIG(id_, variable_, kind_, default_, low_, high_, ...)         \
     parse_##kind_(default_, low_, high_, &config->id_);                   \
     text = getenv(variable_);                                             \
     if (text && *text && !parse_##kind_(text, low_, high_, &config->id_)) \
-        complain(variable_, text, default_);
+        complain(&complaints, variable_, text, default_);
 #include "commtrace/config.def"
     log_quiet(config->quiet);
+    if (complaints.used)
+        log_line(LOG_OPTION, "%s", complaints.text);
 }
 
 void config_describe(char *text, size_t size)

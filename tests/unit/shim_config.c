@@ -88,6 +88,26 @@ static void test_bad_values(void **state)
     }
 }
 
+static void test_all_bad_values(void **state)
+{
+    char text[400];
+    (void)state;
+    setenv("COMMTRACE_TIMING", "often", 1);
+    setenv("COMMTRACE_MAX_MB", "much", 1);
+    complaint("COMMTRACE_FLUSH_MS", "soon", text, sizeof(text));
+    assert_string_equal(
+        text,
+        "commtrace: COMMTRACE_TIMING=often is not understood; using \"auto\"; "
+        "COMMTRACE_FLUSH_MS=soon is not understood; using \"500\"; "
+        "COMMTRACE_MAX_MB=much is not understood; using \"1024\"\n");
+    setenv("COMMTRACE_QUIET", "1", 1);
+    complaint("COMMTRACE_FLUSH_MS", "soon", text, sizeof(text));
+    assert_string_equal(text, "");
+    unsetenv("COMMTRACE_QUIET");
+    unsetenv("COMMTRACE_MAX_MB");
+    unsetenv("COMMTRACE_TIMING");
+}
+
 static void test_describe(void **state)
 {
     char text[200];
