@@ -85,7 +85,14 @@ static bool begin(void)
         log_line(LOG_RING, "not recording: the limit of open files is too low");
         return false;
     }
-    process_describe(&process, config.dir);
+    if (process_describe(&process, config.dir) != 0) {
+        log_line(
+            LOG_TRACE,
+            "not recording: a trace's path may have %d bytes, and %.100s... "
+            "is too long",
+            CT_TRACE_PATH_MOST, process.dir);
+        return false;
+    }
     recorder.t0_ns = process.t0_ns;
     recorder.process = process.random;
     if (open_ring() != 0) {

@@ -4,6 +4,8 @@
 #include "hash.h"
 #include "rows.h"
 
+#include "commtrace/ring.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -157,9 +159,10 @@ static void describe_program(struct process *process)
 }
 
 /* All ranks of one launcher agree on the name without talking. */
-static void choose_folder(struct process *process, const char *dir)
+static int choose_folder(struct process *process, const char *dir)
 {
     char id[256], cwd[1024] = "";
+    int n;
     if (*process->job_id)
         snprintf(id, sizeof(id), "%s", process->job_id);
     else if (*process->run_id)
@@ -169,17 +172,15 @@ static void choose_folder(struct process *process, const char *dir)
     for (char *p = id; *p; p++)
         if (*p == '/')
             *p = '_';
-    if (*dir == '/') {
-        snprintf(process->dir, sizeof(process->dir), "%s", dir);
-        return;
-    }
-    if (!getcwd(cwd, sizeof(cwd)))
+    if (*dir != '/' && !getcwd(cwd, sizeof(cwd)))
         snprintf(cwd, sizeof(cwd), ".");
     if (*dir)
-        snprintf(process->dir, sizeof(process->dir), "%s/%.500s", cwd, dir);
+        n = snprintf(process->dir, sizeof(process->dir), "%s%s%s", cwd,
+                     *cwd ? "/" : "", dir);
     else
-        snprintf(process->dir, sizeof(process->dir), "%s/commtrace-%s", cwd,
-                 id);
+        n = snprintf(process->dir, sizeof(process->dir), "%s/commtrace-%s", cwd,
+                     id);
+    return n < (int)sizeof(process->dir) ? 0 : -1;
 }
 
 /* A program that exec()s keeps its pid and start time, and its ring is still
@@ -207,7 +208,7 @@ static void choose_names(struct process *process)
     }
 }
 
-void process_describe(struct process *process, const char *dir)
+int process_describe(struct process *process, const char *dir)
 {
     *process = (struct process){0};
     process->t0_ns = clock_ns();
@@ -217,6 +218,7 @@ void process_describe(struct process *process, const char *dir)
     describe_host(process);
     describe_rank(process);
     describe_job(process);
-    choose_folder(process, dir);
+    int failed = choose_folder(process, dir);
     choose_names(process);
+    return strlen(process->db_path) > CT_TRACE_PATH_MOST ? -1 : failed;
 }

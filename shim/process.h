@@ -34,8 +34,9 @@ struct process {
 
 #define PROCESS_SHM "/dev/shm"
 
-/* dir: what COMMTRACE_DIR says, "" for nothing. */
-void process_describe(struct process *process, const char *dir);
+/* dir: what COMMTRACE_DIR says, "" for nothing. -1: the trace would have a
+ * longer path than CT_TRACE_PATH_MOST. */
+int process_describe(struct process *process, const char *dir);
 
 /* Field 22 of /proc/PID/stat; 0: no such process. */
 uint64_t process_start_ticks(int64_t pid);

@@ -18,7 +18,8 @@
 
 #define SHM "/dev/shm"
 #define MIB (UINT64_C(1) << 20)
-#define FEW_FILES 16
+#define FEW_FILES 64 /* as in the recorder, which takes none of fewer */
+#define FILE_NAME 50 /* <host>.<pid>.<start>.db, about */
 
 /* The part of a path that is there already. */
 static void existing_part(char *path)
@@ -92,6 +93,15 @@ static void check_traces(struct places *p, const struct options *options,
     if (trace_dir_name(p->dir, sizeof p->dir, options->dir, "PID") < 0) {
         facts_add(facts, "traces", FACT_BAD, "%.200s: %s", options->dir,
                   strerror(errno));
+        p->nowhere = true;
+        return;
+    }
+    if (strlen(p->dir) + FILE_NAME > CT_TRACE_PATH_MOST) {
+        facts_add(
+            facts, "traces", FACT_BAD,
+            "%.100s...: too long a path: the recorder takes %d bytes with "
+            "the file's name",
+            p->dir, CT_TRACE_PATH_MOST);
         p->nowhere = true;
         return;
     }
@@ -186,9 +196,13 @@ static void check_limits(struct places *p, const struct options *options,
         facts_add(facts, "limits", limit < ring + MIB ? FACT_BAD : FACT_NOTE,
                   "files may have %s (ulimit -f): traces end there", text);
     }
-    if (limit_below(RLIMIT_NOFILE, FEW_FILES, &limit))
-        facts_add(facts, "limits", FACT_NOTE,
-                  "only %d files may be open (ulimit -n)", (int)limit);
+    if (limit_below(RLIMIT_NOFILE, FEW_FILES, &limit)) {
+        facts_add(facts, "limits", FACT_BAD,
+                  "only %d files may be open (ulimit -n): below %d nothing is "
+                  "recorded",
+                  (int)limit, FEW_FILES);
+        p->nowhere = true;
+    }
     if (limit_below(RLIMIT_AS, 64 * MIB + ring, &limit)) {
         units_size(text, limit);
         facts_add(facts, "limits", FACT_NOTE,

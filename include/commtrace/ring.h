@@ -34,6 +34,9 @@
 #define CT_RING_HEADER_BYTES 4096
 #define CT_RING_SLOT_BYTES 128
 
+/* Of a trace's path: SQLite takes 512, less the names of the files beside. */
+#define CT_TRACE_PATH_MOST 500
+
 enum ct_slot_state { CT_SLOT_EMPTY, CT_SLOT_OPEN, CT_SLOT_LEFT, CT_SLOT_TAKEN };
 
 enum ct_slot_kind {

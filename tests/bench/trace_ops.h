@@ -64,8 +64,8 @@ static inline void ops_issue(struct ops *ops)
 static inline int ops_open(struct ops *ops, const char *dir, uint64_t nslots)
 {
     *ops = (struct ops){.config = {.max_mb = 1 << 20, .flush_ms = 500}};
-    process_describe(&ops->process, dir);
-    if (ring_open(&ops->ring, "", "", nslots) != 0)
+    if (process_describe(&ops->process, dir) != 0 ||
+        ring_open(&ops->ring, "", "", nslots) != 0)
         return -1;
     return trace_open(&ops->trace, &ops->ring, &ops->config, &ops->process,
                       false);

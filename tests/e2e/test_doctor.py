@@ -261,7 +261,8 @@ def environment(tmp):
             "LD_AUDIT": "/nowhere.so"})[1]:
         jobs.fail("LD_AUDIT is not told")
     for env, words in (({"COMMTRACE_DISABLE": "1"}, "COMMTRACE_DISABLE"),
-                       ({"COMMTRACE_DIR": "/dev/null/x"}, "nowhere")):
+                       ({"COMMTRACE_DIR": "/dev/null/x"}, "nowhere"),
+                       ({"COMMTRACE_DIR": "/tmp/" + "x/" * 230}, "nowhere")):
         status, got = answer(path, env=env)
         if status != 1 or got["seen"] != "no" or words not in got["why"]:
             jobs.fail("%s: %d, %s" % (env, status, got["why"]))
@@ -270,7 +271,7 @@ def environment(tmp):
          jobs.COMMTRACE, "doctor", "--", path], env=ENV, capture_output=True,
         text=True)
     for words in ("ulimit -f", "ulimit -n"):
-        if words not in limited.stdout:
+        if words not in limited.stdout or limited.returncode != 1:
             jobs.fail("%s is not told: %s" % (words, limited.stdout))
 
 

@@ -60,6 +60,17 @@ def read_only(bare):
         os.rmdir(source)
 
 
+def too_long(bare):
+    """SQLite takes no such path: the line says what is wrong with it."""
+    for trace in "/tmp/" + "deep/" * 100, "/tmp/" + "x" * 2000:
+        done = jobs.job("one_host", 2, JOB, trace)
+        compare("long path", bare, done, 2)
+        if "may have 500 bytes" not in lines(done.stderr)[0]:
+            traces.fail("long path: %s" % lines(done.stderr))
+        if os.path.exists("/tmp/deep"):
+            traces.fail("long path: left /tmp/deep")
+
+
 def accounted(folder, log):
     """Recorded and counted as lost is what was issued."""
     for path in traces.databases(folder):
@@ -118,6 +129,7 @@ def main():
     read_only(bare)
     full(bare)
     no_file_size(bare)
+    too_long(bare)
     print("done")
 
 

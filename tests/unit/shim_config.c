@@ -170,9 +170,13 @@ static void test_auto(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_values),
-        cmocka_unit_test(test_bad_values), cmocka_unit_test(test_describe),
-        cmocka_unit_test(test_sampling),   cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_all_bad_values),
+        cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_auto),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
