@@ -74,16 +74,23 @@ static void copy_table(struct jobdb *db, sqlite3 *from, int id, int number)
     sqlite3_free(sql);
 }
 
-static void copy_file(struct jobdb *db, const char *path, int number)
+/* A part of a process writes the communicators that it holds itself. */
+static bool is_copied(const struct ct_process *p, int table)
+{
+    return jobdb_tables[table].scope == JOBDB_RANK &&
+           !is_in_memory((enum jobdb_table_id)table) &&
+           !(p->nparts > 1 && table == JOBDB_T_comm);
+}
+
+static void copy_file(struct jobdb *db, const struct ct_process *p, int number)
 {
     struct ct_db from;
     char reason[400];
 
-    if (ct_db_open(&from, path, reason, sizeof reason) < 0)
+    if (ct_db_open(&from, p->path, reason, sizeof reason) < 0)
         return;
     for (int i = 0; i < JOBDB_TABLES; i++)
-        if (jobdb_tables[i].scope == JOBDB_RANK &&
-            !is_in_memory((enum jobdb_table_id)i))
+        if (is_copied(p, i))
             copy_table(db, from.handle, i, number);
     ct_db_close(&from);
 }
@@ -109,7 +116,7 @@ static void put_comms(struct jobdb *db, const struct ct_process *p, int number)
         jobdb_int(db, c->nranks);
         jobdb_int(db, c->rank);
         jobdb_index(db, c->device);
-        jobdb_none(db); /* library */
+        jobdb_index(db, c->library);
         jobdb_time(db, c->enter_ns);
         jobdb_time(db, c->ready_ns);
         jobdb_time(db, c->end_ns);
@@ -259,7 +266,7 @@ static void put_losses(struct jobdb *db, const struct ct_process *p, int number)
 void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
                        int number)
 {
-    copy_file(db, process->path, number);
+    copy_file(db, process, number);
     put_comms(db, process, number);
     put_events(db, process, number);
     put_classes(db, process, number);

@@ -58,7 +58,6 @@ static void fill_card(struct job_card *card, const struct view *view)
 
     card->run_id = job->run_id;
     card->restart = job->restart;
-    card->processes = job->nprocesses;
     card->world_size = known(job->world_size);
     card->nodes = job->nnodes;
     card->domains = job->ndomains;
@@ -82,7 +81,8 @@ static void fill_card(struct job_card *card, const struct view *view)
 
         card->ops += p->nops;
         card->runs += p->runs;
-        card->dead_processes += p->dead;
+        card->processes += p->part == 0;
+        card->dead_processes += p->dead && p->part == 0;
         if (!card->command)
             card->command = p->cmdline;
     }

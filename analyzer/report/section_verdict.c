@@ -59,12 +59,21 @@ add_issue(struct verdict *verdict, const char *format, ...)
     va_end(args);
 }
 
+/* One that is several ranks died once. */
+static bool is_dead(const struct view *view, int i)
+{
+    const struct ct_process *p =
+        &view->trace->processes[view->job->processes[i]];
+
+    return p->dead && p->part == 0;
+}
+
 static int count_dead(const struct view *view)
 {
     int dead = 0;
 
     for (int i = 0; i < view->job->nprocesses; i++)
-        dead += view->trace->processes[view->job->processes[i]].dead;
+        dead += is_dead(view, i);
     return dead;
 }
 

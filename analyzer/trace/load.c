@@ -131,8 +131,11 @@ enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
     const char *why = NULL;
     char reason[256];
 
-    *process = (struct ct_process){
-        .path = path, .rank = CT_NONE, .end_ns = CT_NO_TIME, .job = CT_NONE};
+    *process = (struct ct_process){.path = path,
+                                   .rank = CT_NONE,
+                                   .end_ns = CT_NO_TIME,
+                                   .job = CT_NONE,
+                                   .nparts = 1};
     loader->path = path;
     loader->arena = arena;
     loader->process = process;

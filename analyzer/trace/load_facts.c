@@ -103,6 +103,7 @@ struct ct_comm_row *ct_load_add_comm(struct ct_loader *loader, int64_t id)
     *comm = (struct ct_comm_row){.id = (int)id,
                                  .parent = CT_NONE,
                                  .device = CT_NONE,
+                                 .library = CT_NONE,
                                  .comm = CT_NONE,
                                  .end_ns = CT_NO_TIME,
                                  .aborted_ns = CT_NO_TIME};
@@ -142,7 +143,8 @@ void ct_load_comms(struct ct_loader *loader)
 
     ct_rows_open(&rows, loader, "comm",
                  "SELECT id, uid, origin, parent, color, child, name, nranks,"
-                 " rank, device, enter_ns, ready_ns, end_ns FROM comm"
+                 " rank, device, enter_ns, ready_ns, end_ns, library"
+                 " FROM comm"
                  " ORDER BY id");
     while (ct_rows_next(&rows)) {
         parents = ct_grow(parents, &capacity, loader->process->ncomms,
@@ -168,6 +170,8 @@ void ct_load_comms(struct ct_loader *loader)
                                      CT_MAX_TIME_NS, CT_NO_TIME);
         comm->end_ns = ct_rows_opt(&rows, 12, "end_ns", -CT_MAX_TIME_NS,
                                    CT_MAX_TIME_NS, CT_NO_TIME);
+        comm->library =
+            (int)ct_rows_opt(&rows, 13, "library", 0, INT32_MAX, CT_NONE);
         ct_load_check_ranks(loader, comm);
     }
     resolve_parents(loader, parents);

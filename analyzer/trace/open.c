@@ -15,6 +15,8 @@
 struct loading { /* of one file, by one thread */
     struct ct_arena *arena;
     struct ct_process process;
+    struct ct_process *parts; /* NULL: it is one */
+    int nparts;
     enum ct_load_result result;
     char error[MAX_REASON];
 };
@@ -34,6 +36,9 @@ static void load_file(void *context, int i)
     path = ct_arena_text(load->arena, path, strlen(path));
     load->result = ct_trace_load(path, load->arena, &load->process, load->error,
                                  sizeof(load->error));
+    if (load->result == CT_LOADED)
+        load->parts =
+            ct_trace_parts(&load->process, load->arena, &load->nparts);
 }
 
 static void skip(struct ct_trace *trace, const char *reason)
@@ -44,7 +49,7 @@ static void skip(struct ct_trace *trace, const char *reason)
 
 /* The same process may be named twice, or a folder and a copy of it. */
 static void take(struct ct_trace *trace, struct loading *load,
-                 struct ct_intern *uuids)
+                 struct ct_intern *uuids, int *first_of)
 {
     const struct ct_process *p = &load->process;
     char reason[MAX_REASON];
@@ -55,11 +60,15 @@ static void take(struct ct_trace *trace, struct loading *load,
     else /* a key that no uuid is */
         i = ct_intern_add(uuids, &n, sizeof(n));
     if (i == n) {
-        trace->processes[trace->nprocesses++] = *p;
+        first_of[i] = trace->nprocesses;
+        memcpy(&trace->processes[trace->nprocesses],
+               load->parts ? load->parts : p,
+               (size_t)load->nparts * sizeof(*p));
+        trace->nprocesses += load->nparts;
         return;
     }
     snprintf(reason, sizeof(reason), "%s: same process as %s", p->path,
-             trace->processes[i].path);
+             trace->processes[first_of[i]].path);
     skip(trace, reason);
 }
 
@@ -67,21 +76,25 @@ static void take(struct ct_trace *trace, struct loading *load,
 static void collect(struct ct_trace *trace, const struct ct_files *files,
                     struct loading *loads)
 {
+    int *first_of = ct_alloc((size_t)files->n, sizeof(*first_of));
     struct ct_intern uuids = {0};
-    int i;
+    int i, n = 0;
 
-    trace->processes = ct_arena_alloc(trace->arena, (size_t)files->n,
-                                      sizeof(*trace->processes));
+    for (i = 0; i < files->n; i++)
+        n += loads[i].nparts;
+    trace->processes =
+        ct_arena_alloc(trace->arena, (size_t)n, sizeof(*trace->processes));
     trace->skipped =
         ct_arena_alloc(trace->arena, (size_t)files->n, sizeof(*trace->skipped));
     for (i = 0; i < files->n; i++) {
         if (loads[i].result == CT_LOADED)
-            take(trace, &loads[i], &uuids);
+            take(trace, &loads[i], &uuids, first_of);
         else if (loads[i].result == CT_FAILED || files->files[i].named)
             skip(trace, loads[i].error);
         ct_arena_merge(trace->arena, loads[i].arena);
     }
     ct_intern_release(&uuids);
+    free(first_of);
 }
 
 static void load_all(struct ct_trace *trace, const struct ct_files *files)

@@ -20,6 +20,11 @@ enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
                                   struct ct_process *process, char *error,
                                   size_t error_size);
 
+/* The ranks of a process that holds several of one communicator, each as a
+ * process of its own; NULL and 1 where it holds one. */
+struct ct_process *ct_trace_parts(const struct ct_process *process,
+                                  struct ct_arena *arena, int *n_p);
+
 /* trace->processes -> trace->jobs: members, nodes, domains, links. */
 void ct_trace_join(struct ct_trace *trace);
 

@@ -111,7 +111,7 @@ struct ct_comm_row { /* a communicator as one process holds it */
     const char *origin, *name; /* name may be NULL */
     int parent;                /* index in the process's comms; CT_NONE */
     int color, child;
-    int nranks, rank, device;
+    int nranks, rank, device, library;
     int64_t enter_ns, ready_ns, end_ns;
     int64_t aborted_ns; /* CT_NO_TIME: not */
     int comm;           /* index in ct_job.comms */
@@ -183,6 +183,8 @@ struct ct_process {
     struct ct_refusal first_refused;
     int job;          /* index in ct_trace.jobs */
     int node, domain; /* numbers in the job */
+    int part, nparts; /* of a process with several ranks: this is the part-th
+                         of them, from 0; else 0 of 1 */
 
     int ncomms, nevents, ndevices, ngpu_links, nlosses, nclasses, nlaunches;
     int nops, nsteps;

@@ -205,10 +205,31 @@ static void test_one_process(void **state)
                   " VALUES (2, 77, 'init_all', 2, 1, 1)");
     files_class(db, 2, 2, CT_OP_ALL_REDUCE, 1000, -1);
     files_op(db, 2, 2, 0, 5100, 600);
+    /* A communicator of the second GPU alone, made of the first; a loss. */
+    files_sql(db, "INSERT INTO comm (id, uid, origin, parent, nranks, rank,"
+                  " device) VALUES (3, 80, 'split', 2, 1, 0, 1)");
+    files_class(db, 3, 3, CT_OP_ALL_REDUCE, 10, -1);
+    files_grouped(db, 3, 3, 0, 1);
+    files_launch(db, 4, 1, 3, 1, 9000, 50);
+    files_sql(db, "INSERT INTO loss (cause, what, n) VALUES ('x', 'op', 9)");
     files_end(db);
     trace = files_open(folder);
+    assert_int_equal(trace->nprocesses, 2); /* one per rank */
+    assert_int_equal(trace->processes[0].ncomms, 1);
+    assert_int_equal(trace->processes[0].nops, 1);
+    assert_int_equal(trace->processes[0].nlaunches, 0);
+    assert_int_equal(trace->processes[0].rank, 0);
+    assert_int_equal(trace->processes[1].ncomms, 2);
+    assert_int_equal(trace->processes[1].comms[1].parent, 0);
+    assert_int_equal(trace->processes[1].nops, 2);
+    assert_int_equal(trace->processes[1].launches[0].first_op, 1);
+    assert_int_equal(trace->processes[1].ops[1].gpu_ns, 50);
+    assert_int_equal(trace->processes[1].rank, 1);
+    assert_int_equal(trace->jobs[0].world_size, 2);
+    assert_int_equal(trace->jobs[0].lost_ops, 9);
+    assert_int_equal(trace->jobs[0].missing, 0);
     assert_int_equal(trace->jobs[0].comms[0].nknown, 2);
-    assert_int_equal(trace->jobs[0].ninstances, 1);
+    assert_int_equal(trace->jobs[0].ninstances, 2);
     assert_int_equal(files_instance(trace, 0, 0)->ranks, 2);
     assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, 600);
     assert_false(files_instance(trace, 0, 0)->bound);

@@ -1,0 +1,379 @@
+/*
+ * A process that holds several ranks of one communicator (ncclCommInitAll, a
+ * thread per GPU) is read as so many processes, one per rank: each with the
+ * communicators of its GPU and their calls. What belongs to none of them, like
+ * losses, is the first one's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/arena.h"
+#include "trace/graphs.h"
+#include "trace/intern.h"
+#include "trace/stages.h"
+
+#define MAX_PARTS 64 /* no host has so many GPUs */
+
+struct splitting {
+    const struct ct_process *whole;
+    struct ct_arena *arena;
+    int *part_of; /* per communicator */
+    int *device;  /* per part */
+    int nparts;
+    struct ct_intern held;
+    int *comm_at; /* index in its part, per communicator, class, launch */
+    int *class_at;
+    int *launch_at;
+    uint64_t *graph_parts; /* per graph: bit per part whose ops it holds */
+};
+
+/* The communicator that the process holds most often, and how often. */
+static uint64_t main_uid(const struct ct_process *p, int *n_p)
+{
+    struct ct_intern uids = {0};
+    int *held = ct_alloc((size_t)p->ncomms + 1, sizeof(*held));
+    uint64_t uid = 0;
+    int i;
+
+    *n_p = 1;
+    for (i = 0; i < p->ncomms; i++) {
+        const uint64_t *key = &p->comms[i].uid;
+        const int n = ++held[ct_intern_add(&uids, key, sizeof(*key))];
+
+        if (n > *n_p) {
+            *n_p = n;
+            uid = *key;
+        }
+    }
+    ct_intern_release(&uids);
+    free(held);
+    return uid;
+}
+
+struct held { /* key: part holds communicator */
+    uint64_t uid, part;
+};
+
+static bool holds(const struct splitting *s, int part, uint64_t uid)
+{
+    const struct held key = {uid, (uint64_t)part};
+
+    return ct_intern_find(&s->held, &key, sizeof(key)) != CT_NONE;
+}
+
+static void give(struct splitting *s, int comm, int part)
+{
+    const struct held key = {s->whole->comms[comm].uid, (uint64_t)part};
+
+    s->part_of[comm] = part;
+    ct_intern_add(&s->held, &key, sizeof(key));
+}
+
+/* The first part on its GPU that has no rank of it yet. */
+static int choose(const struct splitting *s, int comm)
+{
+    const struct ct_comm_row *row = &s->whole->comms[comm];
+    int i, any = 0;
+
+    for (i = s->nparts - 1; i >= 0; i--)
+        if (s->device[i] == row->device)
+            any = i;
+    for (i = 0; i < s->nparts; i++)
+        if (s->device[i] == row->device && !holds(s, i, row->uid))
+            return i;
+    return any;
+}
+
+struct ranked {
+    int rank, comm;
+};
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return a->comm - b->comm;
+}
+
+/* Parts in the order of their ranks in the communicator that makes them. */
+static void assign(struct splitting *s, uint64_t uid)
+{
+    const struct ct_process *p = s->whole;
+    struct ranked *order = ct_alloc((size_t)s->nparts, sizeof(*order));
+    int i, n = 0;
+
+    for (i = 0; i < p->ncomms; i++) {
+        s->part_of[i] = CT_NONE;
+        if (p->comms[i].uid == uid)
+            order[n++] = (struct ranked){p->comms[i].rank, i};
+    }
+    qsort(order, (size_t)n, sizeof(*order), by_rank);
+    for (i = 0; i < n; i++) {
+        s->device[i] = p->comms[order[i].comm].device;
+        give(s, order[i].comm, i);
+    }
+    free(order);
+    for (i = 0; i < p->ncomms; i++)
+        if (s->part_of[i] == CT_NONE)
+            give(s, i, choose(s, i));
+}
+
+static void take_comms(const struct splitting *s, int part,
+                       struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+    int i;
+
+    out->ncomms = 0;
+    out->comms =
+        ct_arena_alloc(s->arena, (size_t)p->ncomms, sizeof(*out->comms));
+    for (i = 0; i < p->ncomms; i++) {
+        struct ct_comm_row *row = &out->comms[out->ncomms];
+
+        if (s->part_of[i] != part)
+            continue;
+        s->comm_at[i] = out->ncomms++;
+        *row = p->comms[i];
+        row->parent = row->parent != CT_NONE && s->part_of[row->parent] == part
+                          ? s->comm_at[row->parent]
+                          : CT_NONE;
+    }
+}
+
+static void take_events(const struct splitting *s, int part,
+                        struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+    int i;
+
+    out->nevents = 0;
+    out->events =
+        ct_arena_alloc(s->arena, (size_t)p->nevents, sizeof(*out->events));
+    for (i = 0; i < p->nevents; i++) {
+        struct ct_comm_event_row *event = &out->events[out->nevents];
+        const int comm = p->events[i].comm;
+
+        if (part != (comm == CT_NONE ? 0 : s->part_of[comm]))
+            continue;
+        *event = p->events[i];
+        event->comm = comm == CT_NONE ? CT_NONE : s->comm_at[comm];
+        out->nevents++;
+    }
+}
+
+static void take_classes(const struct splitting *s, int part,
+                         struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+    int i;
+
+    out->nclasses = out->nlaunches = 0;
+    out->classes =
+        ct_arena_alloc(s->arena, (size_t)p->nclasses, sizeof(*out->classes));
+    out->launches =
+        ct_arena_alloc(s->arena, (size_t)p->nlaunches, sizeof(*out->launches));
+    for (i = 0; i < p->nclasses; i++) {
+        if (s->part_of[p->classes[i].comm] != part)
+            continue;
+        s->class_at[i] = out->nclasses;
+        out->classes[out->nclasses] = p->classes[i];
+        out->classes[out->nclasses++].comm = s->comm_at[p->classes[i].comm];
+    }
+    for (i = 0; i < p->nlaunches; i++) {
+        if (s->part_of[p->launches[i].comm] != part)
+            continue;
+        s->launch_at[i] = out->nlaunches;
+        out->launches[out->nlaunches] = p->launches[i];
+        out->launches[out->nlaunches].first_op = CT_NONE;
+        out->launches[out->nlaunches++].comm = s->comm_at[p->launches[i].comm];
+    }
+}
+
+static int count_ops(const struct splitting *s, int part)
+{
+    const struct ct_process *p = s->whole;
+    int i, n = 0;
+
+    for (i = 0; i < p->nops; i++)
+        n += s->part_of[p->classes[p->ops[i].cls].comm] == part;
+    return n;
+}
+
+static void take_ops(const struct splitting *s, int part,
+                     struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+    int i, n = count_ops(s, part);
+
+    out->nops = 0;
+    out->ops = ct_arena_alloc(s->arena, (size_t)n, sizeof(*out->ops));
+    for (i = 0; i < p->nops; i++) {
+        struct ct_op_row *op = &out->ops[out->nops];
+
+        if (s->part_of[p->classes[p->ops[i].cls].comm] != part)
+            continue;
+        *op = p->ops[i];
+        op->cls = s->class_at[op->cls];
+        if (op->launch != CT_NONE) {
+            op->launch = s->launch_at[op->launch];
+            if (out->launches[op->launch].first_op == CT_NONE)
+                out->launches[op->launch].first_op = out->nops;
+        }
+        out->nops++;
+    }
+}
+
+struct aged {
+    int64_t id;
+    int graph;
+};
+
+static int by_age(const void *left, const void *right)
+{
+    const struct aged *a = left, *b = right;
+
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+static uint64_t parts_in(const struct splitting *s, int graph)
+{
+    return graph == CT_NONE ? 0 : s->graph_parts[graph];
+}
+
+/* The oldest first: what a graph contains is older than it. */
+static void find_graph_parts(struct splitting *s)
+{
+    const struct ct_process *p = s->whole;
+    struct aged *order = ct_alloc((size_t)p->ngraphs, sizeof(*order));
+    int i;
+
+    for (i = 0; i < p->nclasses; i++)
+        if (p->classes[i].graph != CT_NONE)
+            s->graph_parts[p->classes[i].graph] |=
+                (uint64_t)1 << s->part_of[p->classes[i].comm];
+    for (i = 0; i < p->ngraphs; i++)
+        order[i] = (struct aged){p->graphs[i].id, i};
+    qsort(order, (size_t)p->ngraphs, sizeof(*order), by_age);
+    for (i = 0; i < p->ngraphs; i++) {
+        const struct ct_graph_row *graph = &p->graphs[order[i].graph];
+
+        s->graph_parts[order[i].graph] |=
+            parts_in(s, graph->first) | parts_in(s, graph->second);
+    }
+    free(order);
+}
+
+/* Launches of graphs that hold nobody's ops are the first part's. */
+static bool has_launch(const struct splitting *s, int part, int graph)
+{
+    const uint64_t parts = parts_in(s, graph);
+
+    return parts ? parts >> part & 1 : part == 0;
+}
+
+static void take_graphs(const struct splitting *s, int part,
+                        struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+    int i;
+
+    out->graphs =
+        ct_arena_alloc(s->arena, (size_t)p->ngraphs, sizeof(*out->graphs));
+    out->graph_launches = ct_arena_alloc(s->arena, (size_t)p->ngraph_launches,
+                                         sizeof(*out->graph_launches));
+    for (i = 0; i < p->ngraphs; i++) {
+        out->graphs[i] = p->graphs[i];
+        out->graphs[i].launches = out->graphs[i].ops = 0;
+    }
+    out->ngraph_launches = 0;
+    for (i = 0; i < p->ngraph_launches; i++)
+        if (has_launch(s, part, p->graph_launches[i].graph))
+            out->graph_launches[out->ngraph_launches++] = p->graph_launches[i];
+    out->runs = out->replays = 0;
+    out->captured = out->idle = out->blind = 0;
+    ct_graphs_count(out);
+}
+
+static void take_refusals(const struct splitting *s, int part,
+                          struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+
+    if (p->refused && s->part_of[p->first_refused.comm] == part)
+        out->first_refused.comm = s->comm_at[p->first_refused.comm];
+    else
+        out->refused = 0;
+}
+
+/* The launcher knows the process, not its ranks. */
+static void take_rest(const struct splitting *s, int part,
+                      struct ct_process *out)
+{
+    int i;
+
+    out->rank = out->world_size = CT_NONE;
+    out->part = part;
+    out->nparts = s->nparts;
+    if (part > 0) {
+        out->nlosses = out->recovered = out->simulated = 0;
+        out->lost = 0;
+        return;
+    }
+    out->losses =
+        ct_arena_alloc(s->arena, (size_t)out->nlosses, sizeof(*out->losses));
+    for (i = 0; i < out->nlosses; i++) {
+        out->losses[i] = s->whole->losses[i];
+        out->losses[i].comm = CT_NONE;
+    }
+}
+
+static struct ct_process *split(struct splitting *s)
+{
+    struct ct_process *parts =
+        ct_arena_alloc(s->arena, (size_t)s->nparts, sizeof(*parts));
+    int i;
+
+    for (i = 0; i < s->nparts; i++) {
+        parts[i] = *s->whole;
+        take_comms(s, i, &parts[i]);
+        take_events(s, i, &parts[i]);
+        take_classes(s, i, &parts[i]);
+        take_ops(s, i, &parts[i]);
+        take_graphs(s, i, &parts[i]);
+        take_refusals(s, i, &parts[i]);
+        take_rest(s, i, &parts[i]);
+    }
+    return parts;
+}
+
+struct ct_process *ct_trace_parts(const struct ct_process *process,
+                                  struct ct_arena *arena, int *n_p)
+{
+    struct splitting s = {.whole = process, .arena = arena};
+    const uint64_t uid = main_uid(process, &s.nparts);
+    struct ct_process *parts;
+
+    *n_p = 1;
+    if (s.nparts == 1 || s.nparts > MAX_PARTS)
+        return NULL;
+    *n_p = s.nparts;
+    s.part_of = ct_alloc((size_t)process->ncomms, sizeof(int));
+    s.comm_at = ct_alloc((size_t)process->ncomms, sizeof(int));
+    s.device = ct_alloc((size_t)s.nparts, sizeof(int));
+    s.class_at = ct_alloc((size_t)process->nclasses, sizeof(int));
+    s.launch_at = ct_alloc((size_t)process->nlaunches, sizeof(int));
+    s.graph_parts = ct_alloc((size_t)process->ngraphs, sizeof(uint64_t));
+    assign(&s, uid);
+    find_graph_parts(&s);
+    parts = split(&s);
+    free(s.part_of);
+    free(s.comm_at);
+    free(s.device);
+    free(s.class_at);
+    free(s.launch_at);
+    free(s.graph_parts);
+    ct_intern_release(&s.held);
+    return parts;
+}
