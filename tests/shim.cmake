@@ -87,6 +87,8 @@ function(add_record_test name)
 endfunction()
 add_record_test(record
   ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_record.py)
+add_record_test(life
+  ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_life.py)
 if(NOT COMMTRACE_SANITIZE)
   add_record_test(record_valgrind
     ${CMAKE_CURRENT_LIST_DIR}/e2e/test_record_valgrind.sh)

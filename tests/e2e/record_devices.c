@@ -1,0 +1,109 @@
+/*
+ * One process with four GPUs: communicators of ncclCommInitAll, which is its
+ * first use of CUDA, or a thread per GPU of which the last comes late.
+ * record_devices all|threads
+ */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "job.h"
+
+enum { DEVICES = 4, COUNT = 1000 };
+
+struct device {
+    ncclComm_t comm;
+    ncclUniqueId id;
+    cudaStream_t stream;
+    int *d;
+    int number;
+};
+
+static void prepare(struct device *device)
+{
+    check_cuda(cudaSetDevice(device->number), "cudaSetDevice");
+    check_cuda(
+        cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
+        "cudaStreamCreate");
+    check_cuda(cudaMalloc((void **)&device->d, COUNT * sizeof(int)), "malloc");
+}
+
+static void reduce(struct device *device)
+{
+    check_nccl(ncclAllReduce(device->d, device->d, COUNT, ncclInt32, ncclSum,
+                             device->comm, device->stream),
+               "ncclAllReduce");
+}
+
+static void finish(struct device *device)
+{
+    check_cuda(cudaSetDevice(device->number), "cudaSetDevice");
+    check_cuda(cudaStreamSynchronize(device->stream), "synchronize");
+    check_nccl(ncclCommDestroy(device->comm), "ncclCommDestroy");
+}
+
+static void run_all(struct device *devices)
+{
+    ncclComm_t comms[DEVICES];
+
+    check_nccl(ncclCommInitAll(comms, DEVICES, NULL), "ncclCommInitAll");
+    for (int i = 0; i < DEVICES; i++) {
+        devices[i].comm = comms[i];
+        prepare(&devices[i]);
+    }
+    for (int k = 0; k < 3; k++) {
+        check_nccl(ncclGroupStart(), "start");
+        for (int i = 0; i < DEVICES; i++)
+            reduce(&devices[i]);
+        check_nccl(ncclGroupEnd(), "end");
+    }
+    for (int i = 0; i < DEVICES; i++)
+        finish(&devices[i]);
+}
+
+static void *run_thread(void *arg)
+{
+    struct device *device = arg;
+    struct timespec late = {.tv_nsec = 50000000};
+
+    prepare(device);
+    check_nccl(
+        ncclCommInitRank(&device->comm, DEVICES, device->id, device->number),
+        "ncclCommInitRank");
+    reduce(device);
+    check_cuda(cudaStreamSynchronize(device->stream), "synchronize");
+    if (device->number == DEVICES - 1)
+        nanosleep(&late, NULL);
+    reduce(device);
+    finish(device);
+    return NULL;
+}
+
+static void run_threads(struct device *devices)
+{
+    pthread_t threads[DEVICES];
+    ncclUniqueId id;
+
+    check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    for (int i = 0; i < DEVICES; i++) {
+        devices[i].id = id;
+        pthread_create(&threads[i], NULL, run_thread, &devices[i]);
+    }
+    for (int i = 0; i < DEVICES; i++)
+        pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct device devices[DEVICES] = {0};
+
+    for (int i = 0; i < DEVICES; i++)
+        devices[i].number = i;
+    if (argc == 2 && !strcmp(argv[1], "all"))
+        run_all(devices);
+    else if (argc == 2 && !strcmp(argv[1], "threads"))
+        run_threads(devices);
+    else
+        die("usage: record_devices all|threads");
+    return 0;
+}
