@@ -17,6 +17,11 @@ void classes_release(struct classes *classes)
     classes->entries = NULL;
 }
 
+static uint32_t stack_of(const struct ct_slot *slot)
+{
+    return slot->u.call.stack < CT_STACK_NO_MORE ? slot->u.call.stack : 0;
+}
+
 static uint64_t hash_slot(const struct ct_slot *slot)
 {
     uint64_t small = (uint64_t)slot->comm << 32 | (uint64_t)slot->op << 16 |
@@ -26,6 +31,7 @@ static uint64_t hash_slot(const struct ct_slot *slot)
                     slot->u.call.stream * 0xc2b2ae3d27d4eb4fu ^
                     slot->u.call.site * 0x165667b19e3779f9u ^
                     (uint64_t)slot->u.call.graph * 0xd6e8feb86659fd93u ^
+                    (uint64_t)stack_of(slot) << 32 ^
                     (uint64_t)(uint32_t)slot->u.call.peer;
     return hash_mix(hash_mix(small) ^ rest);
 }
@@ -39,7 +45,8 @@ static bool is_same(const struct class_entry *entry, const struct ct_slot *slot)
            entry->peer == slot->u.call.peer &&
            entry->stream == slot->u.call.stream &&
            entry->site == slot->u.call.site &&
-           entry->graph == slot->u.call.graph && entry->id;
+           entry->graph == slot->u.call.graph &&
+           entry->stack == stack_of(slot) && entry->id;
 }
 
 static void fill(struct class_entry *entry, const struct ct_slot *slot,
@@ -56,6 +63,7 @@ static void fill(struct class_entry *entry, const struct ct_slot *slot,
         .stream = slot->u.call.stream,
         .site = slot->u.call.site,
         .graph = slot->u.call.graph,
+        .stack = stack_of(slot),
     };
 }
 
@@ -75,6 +83,7 @@ static void tell(const struct class_entry *entry, struct batch *batch)
         .stream = (int64_t)entry->stream,
         .site = (int64_t)entry->site,
         .graph = entry->graph ? entry->graph : CT_NULL,
+        .stack = entry->stack ? entry->stack : CT_NULL,
     };
 }
 

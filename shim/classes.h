@@ -12,6 +12,7 @@ struct class_entry {
     int32_t type;
     int32_t redop;
     int32_t peer;
+    uint32_t stack; /* 0: none */
     uint64_t count;
     uint64_t stream;
     uint64_t site;

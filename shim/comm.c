@@ -65,6 +65,9 @@ static struct comm *obtain(int nranks)
     comm->nshrinks = 0;
     atomic_store_explicit(&comm->async_error, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->pending, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->nstacks, 0, memory_order_relaxed);
+    for (int i = 0; i < COMM_STACK_PLACES; i++)
+        atomic_store_explicit(&comm->stacks[i], 0, memory_order_relaxed);
     comm->id = ++comms.last_id;
     return comm;
 }

@@ -18,6 +18,8 @@
 
 struct gpu;
 
+enum { COMM_STACKS = 64, COMM_STACK_PLACES = 2 * COMM_STACKS };
+
 struct comm {
     _Atomic(ncclComm_t) key; /* NULL: not in use */
     uint32_t id;             /* comm.id of the trace */
@@ -37,6 +39,8 @@ struct comm {
     _Atomic uint32_t pending;    /* calls in progress, see pending.h */
     struct comm_facts *facts;    /* the writer's once the end is noted there */
     struct comm *next;           /* while unused */
+    _Atomic uint32_t nstacks;    /* stacks taken of its calls (stack.h) */
+    _Atomic uint64_t stacks[COMM_STACK_PLACES];
 };
 
 /* What is known when a communicator comes to be. */

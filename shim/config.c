@@ -61,6 +61,20 @@ static bool parse_TIMING(const char *text, int64_t low, int64_t high,
     return false;
 }
 
+static bool parse_STACKS(const char *text, int64_t low, int64_t high,
+                         enum stacks_mode *value)
+{
+    static const char *const names[] = {"off", "first", "all"};
+    (void)low, (void)high;
+    for (int mode = STACKS_OFF; mode <= STACKS_ALL; mode++) {
+        if (!strcmp(text, names[mode])) {
+            *value = (enum stacks_mode)mode;
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *timing_name(enum timing_mode mode)
 {
     static const char *const names[] = {"auto", "all", "off", "sample"};

@@ -7,6 +7,8 @@
 
 enum timing_mode { TIMING_AUTO, TIMING_ALL, TIMING_OFF, TIMING_SAMPLE };
 
+enum stacks_mode { STACKS_OFF, STACKS_FIRST, STACKS_ALL };
+
 struct timing {
     enum timing_mode mode;
     unsigned shift; /* one call in 2^shift */
@@ -16,6 +18,7 @@ struct timing {
 #define CONFIG_TYPE_NUMBER int64_t
 #define CONFIG_TYPE_SWITCH int64_t
 #define CONFIG_TYPE_TIMING struct timing
+#define CONFIG_TYPE_STACKS enum stacks_mode
 
 struct config {
 #define CONFIG(id_, variable_, kind_, ...) CONFIG_TYPE_##kind_ id_;

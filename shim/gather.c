@@ -2,6 +2,7 @@
 
 #include "commtrace/ops.h"
 #include "gputime.h"
+#include "stack_rows.h"
 
 #include <string.h>
 
@@ -190,6 +191,9 @@ static void describe_op(struct gather *gather, const struct ct_slot *slot,
     };
     call->events = slot->u.call.events;
     call->stream = slot->u.call.stream;
+    if (slot->u.call.stack >= CT_STACK_NO_MORE &&
+        slot->u.call.stack <= CT_STACK_NO_TABLE)
+        gather->no_stack[slot->u.call.stack - CT_STACK_NO_MORE]++;
 }
 
 static void describe_launch(const struct ct_slot *slot, struct unfinished *call)
@@ -377,6 +381,7 @@ void gather_slots(struct gather *gather, bool force)
            gather_slot(gather, &ring->slots[gather->next & ring->mask],
                        gather->next, force))
         gather->next++;
+    stack_rows_add(gather); /* after the ops that they belong to */
 }
 
 void gather_finished(struct gather *gather)

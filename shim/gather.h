@@ -8,6 +8,7 @@
 #include "batch.h"
 #include "classes.h"
 #include "comm.h"
+#include "modules.h"
 #include "ring.h"
 #include "unfinished.h"
 
@@ -18,9 +19,13 @@ struct gather {
     struct classes classes;
     struct unfinished_list in_call; /* taken while open */
     struct unfinished_list on_gpu;  /* left, and the GPU still busy */
-    struct comm_facts *comms;       /* that exist, or are not stored */
-    struct comm_facts *gone;        /* the batch may still use their texts */
-    uint64_t launches;              /* what could be timed, so far */
+    uint64_t no_stack[3];           /* ops, from CT_STACK_NO_MORE on */
+    uint32_t stacks; /* the batch has their rows, up to this number */
+    uint64_t modules[MODULES / 64 + 1]; /* a bit for each that has its row */
+    struct comm_facts *comms;           /* that exist, or are not stored */
+    struct comm_facts *gone; /* the batch may still use their texts */
+    uint64_t launches;       /* what could be timed, so far */
+    const char *exe;         /* path of the program, a module without a name */
     void (*new_device)(void *context, int64_t device, struct batch *batch);
     void *context;
 };

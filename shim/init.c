@@ -7,6 +7,7 @@
 #include "process.h"
 #include "record.h"
 #include "rescue.h"
+#include "stack.h"
 #include "thread.h"
 #include "writer.h"
 
@@ -101,6 +102,7 @@ static bool begin(void)
     }
     fill_header(recorder.ring.header);
     policy_set(config.timing);
+    stack_init(config.stacks, process.stacks, sizeof(process.stacks));
     return true;
 }
 

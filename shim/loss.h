@@ -21,7 +21,10 @@
     X(GRAPH_TABLE, "graph_table", "graph")               \
     X(EVENT_PAIRS, "event_pool", "timing")               \
     X(NO_CONTEXT, "no_context", "timing")                \
-    X(GROWN_IDS, "grown_id", "comm")
+    X(GROWN_IDS, "grown_id", "comm")                     \
+    X(STACK_LIMIT, "stack_limit", "stack")               \
+    X(STACK_ROOM, "stack_room", "stack")                 \
+    X(STACK_TABLE, "stack_table", "stack")
 
 enum loss {
 #define X(id_, cause_, what_) LOSS_##id_,

@@ -6,6 +6,7 @@
 #include "group.h"
 #include "pending.h"
 #include "policy.h"
+#include "stack.h"
 
 #include <string.h>
 
@@ -239,13 +240,16 @@ void record_enter(struct call *call)
     call->graph = 0;
     if (!hook_enter(call->site))
         return;
-    int64_t enter_ns = record_now();
     struct comm *comm = comm_find(call->comm);
     if (__builtin_expect(!comm, 0) &&
         !(comm = comm_adopt(call->copy, call->comm)))
         return;
     call->known = comm;
     call->overtakes = pending_any(comm);
+    uint32_t stack =
+        stack_of(comm, call->site, (uint32_t)call->op, call->count);
+    /* After what a first call costs more. */
+    int64_t enter_ns = record_now();
     uint64_t ordinal = next_ordinal(call, comm);
     uint64_t grp = 0;
     uint32_t flags = 0;
@@ -280,6 +284,7 @@ void record_enter(struct call *call)
     slot->u.call.peer = call->peer;
     slot->u.call.events = call->events;
     slot->u.call.graph = call->graph;
+    slot->u.call.stack = stack;
     ring_publish(slot, call->position, CT_SLOT_OPEN);
     call->slot = slot;
 }

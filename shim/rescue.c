@@ -22,7 +22,7 @@ static bool read_header(int fd, struct ct_ring_header *header)
            st.st_uid == geteuid() && st.st_nlink == 1 &&
            pread(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
            !memcmp(header->magic, CT_RING_MAGIC, sizeof(header->magic)) &&
-           header->version <= CT_RING_VERSION &&
+           header->version >= 1 && header->version <= CT_RING_VERSION &&
            memchr(header->db_path, 0, sizeof(header->db_path)) &&
            memchr(header->boot_id, 0, sizeof(header->boot_id));
 }

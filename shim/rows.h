@@ -47,6 +47,9 @@ struct row {
         struct row_graph graph;
         struct row_graph_launch graph_launch;
         struct row_loss loss;
+        struct row_module module;
+        struct row_stack stack;
+        struct row_frame frame;
     } u;
 };
 

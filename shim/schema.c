@@ -103,6 +103,7 @@ static const char view_op[] =
     "  k.name AS op, k.function, k.class AS op_class,\n"
     "  coalesce(t.name, c.type) AS type, coalesce(r.name, c.redop) AS redop,\n"
     "  c.count, c.peer, o.ordinal, o.grp, c.stream, c.site, c.graph,\n"
+    "  c.stack AS stack,\n"
     "  CASE k.size WHEN 'ONE_SHARE' THEN c.count * t.bytes\n"
     "    WHEN 'ALL_SHARES' THEN c.count * t.bytes * m.nranks\n"
     "    ELSE 0 END AS bytes,\n"

@@ -58,7 +58,10 @@ static inline int bind_F64(sqlite3_stmt *put, int at, double value)
     X(launch, 1)       \
     X(graph, 1)        \
     X(graph_launch, 1) \
-    X(loss, 0)
+    X(loss, 0)         \
+    X(module, 1)       \
+    X(stack, 1)        \
+    X(frame, 0)
 
 static const char *const table_names[ROW_COUNT] = {
 #define TABLE(table_, scope_, doc_) [ROW_##table_] = #table_,

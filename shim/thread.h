@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 
 struct comm;
 struct group;
@@ -23,6 +24,7 @@ struct thread {
     /* Per copy of NCCL, which knows nothing of the brackets of another. */
     int brackets[NCCL_COPIES];        /* ncclGroupStart not yet ended */
     struct group *group[NCCL_COPIES]; /* of the open one; obtained once */
+    uintptr_t stack_start, stack_end; /* its own; 0: not asked for yet */
 };
 
 extern _Thread_local struct thread thread_state

@@ -49,6 +49,16 @@ static uint64_t grown(const _Atomic uint64_t *counter, uint64_t *seen)
     return more;
 }
 
+static void count_stacks(struct trace *trace, int64_t since, int64_t at)
+{
+    for (int i = 0; i < 3; i++) {
+        uint64_t n = trace->gather.no_stack[i];
+        losses_add(&trace->losses, (enum loss)(LOSS_STACK_LIMIT + i),
+                   n - trace->seen_no_stack[i], since, at);
+        trace->seen_no_stack[i] = n;
+    }
+}
+
 static void count_losses(struct trace *trace)
 {
     struct ct_ring_header *header = trace->ring->header;
@@ -77,6 +87,7 @@ static void count_losses(struct trace *trace)
                gpu_untimed() - losses->of[LOSS_NO_CONTEXT].n, since, at);
     losses_add(losses, LOSS_GROWN_IDS,
                births_unlike() - losses->of[LOSS_GROWN_IDS].n, since, at);
+    count_stacks(trace, since, at);
     trace->looked_ns = at;
 }
 
@@ -243,6 +254,7 @@ int trace_open(struct trace *trace, struct ring *ring,
         return -1;
     }
     trace->gather.new_device = new_device;
+    trace->gather.exe = process->exe;
     if (open_store(trace, network) == 0) {
         trace->gather.batch.n = 0;
         return 0;

@@ -112,6 +112,7 @@ void add_first_rows(struct trace *trace)
              *trace->ring->path ? trace->ring->path : "anonymous");
     add_meta(trace, META_CLOSED, "closed", "0");
     add_meta(trace, META_OPTIONS, "options", trace->options);
+    add_meta(trace, META_STACKS, "stacks", trace->process->stacks);
     add_process(trace, CT_NULL);
     add_policy(trace);
     tie_real_time(trace);

@@ -12,7 +12,8 @@ enum meta_row {
     META_RING_PATH,
     META_RING_TAIL,
     META_CLOSED,
-    META_OPTIONS
+    META_OPTIONS,
+    META_STACKS
 };
 
 static inline int64_t trace_now(const struct trace *trace)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commtrace/unwind_abi.h"
 #include "doctor/child.h"
 #include "doctor/facts.h"
 #include "doctor/machine.h"
@@ -166,7 +167,7 @@ static void say_sight(struct checkup *c)
                   "library when they happen");
     if (!m->has_unwind)
         facts_add(facts, "not seen", FACT_NOTE,
-                  "stacks of callers: no libunwind.so.8");
+                  "stacks of callers: no " UNW_LIBRARY);
     facts_add(facts, "not seen", FACT_GOOD,
               "kernels that communicate by themselves (NCCL's device API, "
               "NVSHMEM, custom all-reduces)");

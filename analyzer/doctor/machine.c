@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commtrace/unwind_abi.h"
 #include "doctor/child.h"
 #include "doctor/facts.h"
 
@@ -39,7 +40,7 @@ void machine_check(struct machine *m, const char *driver, struct facts *facts)
     check_driver(m, driver, facts);
     child_ask("libnvidia-ml.so.1", NULL, &answer);
     m->has_nvml = answer.loaded;
-    child_ask("libunwind.so.8", NULL, &answer);
+    child_ask(UNW_LIBRARY, NULL, &answer);
     m->has_unwind = answer.loaded;
 }
 

@@ -170,6 +170,7 @@ static void put_classes(struct jobdb *db, const struct ct_process *p,
         jobdb_int(db, (int64_t)c->stream);
         jobdb_int(db, (int64_t)c->site);
         put_graph_id(db, p, c->graph);
+        jobdb_index(db, c->stack == CT_NONE ? CT_NONE : p->stacks[c->stack].id);
         jobdb_end(db);
     }
 }

@@ -33,6 +33,7 @@ static const char *const statements[] = {
     "CREATE INDEX comm_uid ON comm(uid)",
     "CREATE INDEX link_uid ON link(uid)",
     "CREATE INDEX step_process ON step(process, n)",
+    "CREATE INDEX frame_stack ON frame(process, stack, depth)",
 
     "CREATE VIEW v_op AS -- one row per call, everything readable; names as\n"
     "-- in a rank's file, but rank is that of the job\n"
@@ -63,7 +64,7 @@ static const char *const statements[] = {
                                        "            ELSE 'done' END AS state,\n"
                                        "       o.flags >> 16 AS result, o.grp, "
                                        "o.flags, "
-                                       "c.stream, c.site\n"
+                                       "c.stream, c.site, c.stack\n"
                                        "  FROM op o\n"
                                        "  JOIN op_class c ON c.process = "
                                        "o.process AND "

@@ -64,6 +64,7 @@ static void load_tables(struct ct_loader *loader)
     ct_load_clocks(loader);
     ct_load_losses(loader);
     ct_load_graphs(loader);
+    ct_load_stacks(loader);
     ct_load_classes(loader);
     ct_load_launches(loader);
     ct_load_ops(loader);
@@ -78,6 +79,9 @@ static void adopt_arrays(struct ct_loader *loader)
     ct_arena_adopt(loader->arena, p->devices);
     ct_arena_adopt(loader->arena, p->gpu_links);
     ct_arena_adopt(loader->arena, p->losses);
+    ct_arena_adopt(loader->arena, p->modules);
+    ct_arena_adopt(loader->arena, p->stacks);
+    ct_arena_adopt(loader->arena, p->frames);
     ct_arena_adopt(loader->arena, p->classes);
     ct_arena_adopt(loader->arena, p->launches);
     ct_arena_adopt(loader->arena, p->graphs);
@@ -94,6 +98,8 @@ static void release(struct ct_loader *loader)
     ct_db_close(&loader->db);
     ct_intern_release(&loader->launch_keys);
     ct_intern_release(&loader->graph_keys);
+    free(loader->module_ids.ids);
+    free(loader->stack_ids.ids);
     free(loader->comm_ids.ids);
     free(loader->class_ids.ids);
     free(loader->launch_ids.ids);

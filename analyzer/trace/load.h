@@ -53,6 +53,7 @@ struct ct_loader {
     bool flags_as_ours;
     int64_t ranks_sum;
 
+    struct ct_ids module_ids, stack_ids;
     struct ct_ids comm_ids, class_ids, launch_ids, op_ids;
     int class_capacity, launch_capacity, op_capacity, comm_capacity;
     int event_capacity;
@@ -139,6 +140,7 @@ void ct_load_events(struct ct_loader *loader);
 void ct_load_clocks(struct ct_loader *loader);
 void ct_load_losses(struct ct_loader *loader);
 void ct_load_graphs(struct ct_loader *loader);
+void ct_load_stacks(struct ct_loader *loader);
 void ct_load_classes(struct ct_loader *loader);
 void ct_load_launches(struct ct_loader *loader);
 void ct_load_ops(struct ct_loader *loader);

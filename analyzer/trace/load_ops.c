@@ -31,6 +31,7 @@ struct ct_op_class_row *ct_load_add_class(struct ct_loader *loader, int64_t id)
                          sizeof(*p->classes));
     row = &p->classes[p->nclasses++];
     memset(row, 0, sizeof(*row));
+    row->stack = CT_NONE;
     ct_ids_add(&loader->class_ids, id);
     return row;
 }
@@ -86,6 +87,9 @@ static void read_arguments(struct ct_rows *rows, struct ct_op_class_row *row)
     row->stream =
         (uint64_t)ct_rows_opt(rows, 7, "stream", INT64_MIN, INT64_MAX, 0);
     row->site = (uint64_t)ct_rows_opt(rows, 8, "site", INT64_MIN, INT64_MAX, 0);
+    row->stack =
+        ct_ids_find(&loader->stack_ids,
+                    ct_rows_opt(rows, 10, "stack", 0, INT32_MAX, CT_NONE));
     if (loader->failed)
         return;
     row->bytes =
@@ -124,9 +128,11 @@ void ct_load_classes(struct ct_loader *loader)
     ct_rows_open(&rows, loader, "op_class",
                  loader->version < 2
                      ? "SELECT id, comm, kind, type, redop, count, peer,"
-                       " stream, site, NULL FROM op_class ORDER BY id"
+                       " stream, site, NULL, NULL FROM op_class"
+                       " ORDER BY id"
                      : "SELECT id, comm, kind, type, redop, count, peer,"
-                       " stream, site, graph FROM op_class ORDER BY id");
+                       " stream, site, graph, stack FROM op_class"
+                       " ORDER BY id");
     while (ct_rows_next(&rows))
         read_class(&rows, ct_load_add_class(loader, ct_rows_int(&rows, 0, "id",
                                                                 0, INT64_MAX)));

@@ -164,6 +164,10 @@ static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
     class->graph = CT_NONE;
     if (loader->ring.version >= 2)
         class->graph = ct_load_graph_of(loader, slot->u.call.graph);
+    /* The newest stacks may not have been stored yet. */
+    class->stack = loader->ring.version < 2
+                       ? CT_NONE
+                       : ct_ids_find(&loader->stack_ids, slot->u.call.stack);
     class->bytes = ct_load_bytes(
         loader, class->kind, comm, class->count,
         type >= 0 && type < CT_MAX_CODES ? loader->type_bytes[type] : 0);

@@ -41,7 +41,8 @@ static bool is_ring(const struct ct_ring_header *header, size_t size)
     uint64_t n = header->nslots;
 
     return !memcmp(header->magic, CT_RING_MAGIC, sizeof(header->magic)) &&
-           header->version <= CT_RING_VERSION && n && !(n & (n - 1)) &&
+           header->version >= 1 && header->version <= CT_RING_VERSION && n &&
+           !(n & (n - 1)) &&
            size >= CT_RING_HEADER_BYTES + n * CT_RING_SLOT_BYTES &&
            memchr(header->uuid, 0, sizeof(header->uuid)) &&
            memchr(header->boot_id, 0, sizeof(header->boot_id));
@@ -52,8 +53,8 @@ static void accept_copy(struct ct_ring *ring, void *copy)
     struct ct_ring_header *header = copy;
 
     ring->copy = copy;
-    ring->version = header->version;
     ring->nslots = header->nslots;
+    ring->version = header->version;
     ring->head = atomic_load_explicit(&header->head, memory_order_relaxed);
     ring->closed = atomic_load_explicit(&header->closed, memory_order_relaxed);
     ring->uuid = header->uuid;

@@ -57,6 +57,22 @@ struct ct_op_class_row { /* op_class, decoded */
     uint64_t stream;
     uint64_t site;
     int graph; /* index in the process's graphs; CT_NONE: not captured */
+    int stack; /* index in the process's stacks; CT_NONE: not taken */
+};
+
+struct ct_module_row {
+    const char *path, *build_id; /* build_id NULL: it has none */
+};
+
+struct ct_frame_row {
+    int module;      /* index in the process's modules; CT_NONE: in no file */
+    uint64_t offset; /* return address in the file, else in memory */
+};
+
+struct ct_stack_row {
+    int id;                 /* stack.id in the file */
+    int first_frame, depth; /* in the process's frames, the caller first */
+    bool cut;               /* it goes on */
 };
 
 struct ct_op_row {
@@ -187,7 +203,7 @@ struct ct_process {
                          of them, from 0; else 0 of 1 */
 
     int ncomms, nevents, ndevices, ngpu_links, nlosses, nclasses, nlaunches;
-    int nops, nsteps;
+    int nops, nsteps, nmodules, nstacks, nframes;
     struct ct_comm_row *comms;
     struct ct_comm_event_row *events;
     struct ct_device_row *devices;
@@ -205,6 +221,9 @@ struct ct_process {
     struct ct_graph_launch_row *graph_launches; /* in call order */
     struct ct_op_row *ops;                      /* in call order */
     struct ct_step_row *steps;
+    struct ct_module_row *modules;
+    struct ct_stack_row *stacks;
+    struct ct_frame_row *frames;
 };
 
 struct ct_member { /* rank r of a communicator is members[r] */

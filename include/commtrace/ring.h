@@ -37,6 +37,15 @@
 /* Of a trace's path: SQLite takes 512, less the names of the files beside. */
 #define CT_TRACE_PATH_MOST 500
 
+/* A call's stack that is none: not asked for, or asked for in vain. */
+#define CT_STACK_MASK 0xffffffu
+enum ct_no_stack {
+    CT_STACK_NONE,
+    CT_STACK_NO_MORE = 0xfffff0, /* as many as its communicator may have */
+    CT_STACK_NO_ROOM,            /* too little left of the thread's stack */
+    CT_STACK_NO_TABLE            /* as many as the process may have */
+};
+
 enum ct_slot_state { CT_SLOT_EMPTY, CT_SLOT_OPEN, CT_SLOT_LEFT, CT_SLOT_TAKEN };
 
 enum ct_slot_kind {
@@ -93,6 +102,7 @@ struct ct_slot {
             int32_t peer;   /* -1: none */
             int32_t events; /* event pair, -1: none; dies with the process */
             int64_t graph;  /* captured into graph.id; 0: none */
+            uint32_t stack; /* stack.id, or enum ct_no_stack */
         } call;
         struct {
             uint64_t stream;

@@ -139,7 +139,7 @@ void files_class(sqlite3 *db, int id, int comm, enum ct_op kind, long count,
 {
     files_sql(db,
               "INSERT INTO op_class VALUES (%d, %d, %d, %d, NULL, %ld,"
-              " nullif(%d, -1), 1, 1, NULL)",
+              " nullif(%d, -1), 1, 1, NULL, NULL)",
               id, comm, (int)kind, CT_TYPE_FLOAT32, count, peer);
 }
 

@@ -105,7 +105,7 @@ static void test_numbers_by_name(void **state)
     files_sql(db, "INSERT INTO op_kind VALUES (300, 'x', 'ncclX', 100, 'COLL',"
                   " 'ONE_SHARE', 'UNIT')");
     files_sql(db, "INSERT INTO op_class VALUES (2, 1, 300, 27, 30, 5, NULL, 1,"
-                  " 1, NULL)");
+                  " 1, NULL, NULL)");
     files_end(db);
     trace = files_open(folder);
     assert_int_equal(trace->processes[0].classes[0].kind, CT_OP_ALL_REDUCE);
