@@ -3,17 +3,24 @@
 #include "driver.h"
 #include "gpu.h"
 
+#include <sched.h>
+
 #define TIE_EVERY_NS INT64_C(1000000000)
 /* A bracket this narrow is good; one that is wide is to be replaced soon. */
 #define NARROW_NS 20000
 #define WIDE_NS 100000
+/* For the first one, where a communicator is made, there is time. */
+#define WAIT_NS 5000000
+#define FIRST_WAIT_NS 100000000
 /* How much an anchor's uncertainty grows: 10 us a second covers the drift
  * between the clocks and the rounding of a float of milliseconds. */
 #define DRIFT_PER_NS 1e-5
 
 /* Records the next anchor and waits for it, briefly: the GPU takes the event
- * at some moment inside the bracket. */
-static bool bracket(struct gpu *gpu, int64_t *at_ns, int64_t *width_ns)
+ * at some moment inside the bracket. What is wide already may be wider: others
+ * get their turn on the processor. */
+static bool bracket(struct gpu *gpu, int64_t wait_ns, int64_t *at_ns,
+                    int64_t *width_ns)
 {
     int64_t before = clock_ns();
     if (driver.event_record(gpu->tie_event[1], gpu->tie_stream) != DRIVER_OK)
@@ -23,7 +30,9 @@ static bool bracket(struct gpu *gpu, int64_t *at_ns, int64_t *width_ns)
     do {
         ready = driver.event_query(gpu->tie_event[1]);
         after = clock_ns();
-    } while (ready == DRIVER_NOT_READY && after - before < 5000000);
+        if (ready == DRIVER_NOT_READY && after - before > WIDE_NS)
+            sched_yield();
+    } while (ready == DRIVER_NOT_READY && after - before < wait_ns);
     *at_ns = before + (after - before) / 2;
     *width_ns = after - before + 1;
     return ready == DRIVER_OK;
@@ -38,13 +47,13 @@ static bool is_better(const struct gpu *gpu, int64_t at_ns, int64_t width_ns)
 
 /* The narrowest of a few brackets replaces the anchor unless it is worse than
  * the old one has become. The GPU's context is current. */
-static bool narrow(struct gpu *gpu, int tries)
+static bool narrow(struct gpu *gpu, int tries, int64_t wait_ns)
 {
     bool tied = false;
     int64_t at_ns, width_ns = INT64_MAX;
     gpu->tied_ns = clock_ns();
     for (; tries && width_ns > NARROW_NS; tries--) {
-        if (!bracket(gpu, &at_ns, &width_ns))
+        if (!bracket(gpu, wait_ns, &at_ns, &width_ns))
             break;
         if (!is_better(gpu, at_ns, width_ns))
             continue;
@@ -64,7 +73,7 @@ void gpu_tie_first(struct gpu *gpu)
     int mode = DRIVER_CAPTURE_RELAXED;
     bool relaxed = driver.exchange_capture_mode &&
                    driver.exchange_capture_mode(&mode) == DRIVER_OK;
-    narrow(gpu, TRIES);
+    narrow(gpu, TRIES, FIRST_WAIT_NS);
     if (relaxed)
         driver.exchange_capture_mode(&mode);
 }
@@ -81,9 +90,9 @@ static bool tie(struct gpu *gpu)
 {
     enum { TRIES = 4 };
     bool news = !gpu->told && gpu->tie_width_ns != 0;
-    if (is_due(gpu) && gpu_is_usable(gpu) &&
+    if (!news && is_due(gpu) && gpu_is_usable(gpu) &&
         driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
-        news |= narrow(gpu, TRIES);
+        news = narrow(gpu, TRIES, WAIT_NS);
     gpu->told |= news;
     return news;
 }
