@@ -67,6 +67,10 @@ def recorded(tmp):
         if one(db, "SELECT count(*) FROM clock WHERE device = 0 OR device > 0"
                ) < 1:
             jobs.fail("rank %d: no tie of its GPU's clock" % rank)
+        # Until there is one, no GPU time can be read.
+        if one(db, "SELECT min(at_ns) FROM clock WHERE device NOTNULL") > one(
+                db, "SELECT min(enter_ns) FROM op"):
+            jobs.fail("rank %d: its GPU's clock was tied too late" % rank)
         if one(db, "SELECT value FROM meta WHERE key = 'closed'") != "1":
             jobs.fail("rank %d: not closed" % rank)
         if one(db, "SELECT count(*) FROM loss"):
