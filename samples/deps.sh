@@ -7,6 +7,7 @@ set -eu
 demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3"
 torch="$demo python3 python3-venv"
 tests="$torch clang libcmocka-dev valgrind strace util-linux procps git"
+tests="$tests libjemalloc2 libtcmalloc-minimal4"
 case "${1:-tests}" in
 demo) wanted=$demo ;;
 torch) wanted=$torch ;;

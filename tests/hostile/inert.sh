@@ -36,5 +36,17 @@ both bash -c 'echo a | cat; exit 3'
 both python3 -c 1
 both python3 -c 'import threading, sqlite3; print(sqlite3.connect(":memory:")
     .execute("select 1").fetchall(), threading.active_count())'
+# Data loaders: children that serve a parent by pipes, however they are made.
+for how in fork spawn forkserver; do
+    cat >"$scratch/loader.py" <<END
+import multiprocessing, os
+def load(n):
+    return n * n, len(os.listdir("/proc/self/task"))
+if __name__ == "__main__":
+    with multiprocessing.get_context("$how").Pool(2) as pool:
+        print(pool.map(load, range(8)))
+END
+    both python3 -B "$scratch/loader.py"
+done
 both sh -c 'exec ls /proc/self/task | wc -l'
 exit $failed

@@ -50,19 +50,35 @@ static bool has_stored(int fd)
     return pread(fd, &tail, sizeof(tail), at) == sizeof(tail) && tail;
 }
 
-void await_trace(void)
+/* On tmpfs, else beside the trace. */
+static int open_ring(void)
 {
-    char pattern[64];
+    char pattern[600];
     glob_t found;
+    const char *dir = getenv("COMMTRACE_DIR");
     snprintf(pattern, sizeof(pattern), "/dev/shm/commtrace.*.%d.*",
              (int)getpid());
-    if (!getenv("HOSTILE_TRACED") || glob(pattern, 0, NULL, &found) != 0)
-        return;
+    int missing = glob(pattern, 0, NULL, &found);
+    if (missing) {
+        snprintf(pattern, sizeof(pattern), "%s/*.%d.*.ring", dir ? dir : ".",
+                 (int)getpid());
+        missing = glob(pattern, 0, NULL, &found);
+    }
+    if (missing)
+        return -1;
     int fd = open(found.gl_pathv[0], O_RDONLY);
+    globfree(&found);
+    return fd;
+}
+
+void await_trace(void)
+{
+    int fd = getenv("HOSTILE_TRACED") ? open_ring() : -1;
+    if (fd < 0)
+        return;
     while (!has_stored(fd))
         usleep(1000);
     close(fd);
-    globfree(&found);
 }
 
 void await_child(pid_t pid)

@@ -1,11 +1,17 @@
 /* Resource limits, set before the first call and after it. */
 #include "ways.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,8 +105,34 @@ static void run_as(char **argv)
     }
 }
 
+#define REFUSE(call_, errno_)                           \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call_), 0, 1), \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (errno_))
+
+/* A sandbox without threads. */
+static void run_sandbox(char **argv)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_clone3, ENOSYS),
+        REFUSE(SYS_clone, EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+    (void)argv;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        abort();
+    init(1);
+    ops(10);
+}
+
 const struct way limit_ways[] = {
-    {"nofile", run_nofile}, {"nofile_late", run_nofile_late},
-    {"fsize", run_fsize},   {"fsize_late", run_fsize_late},
-    {"as", run_as},         {0},
+    {"nofile", run_nofile},
+    {"nofile_late", run_nofile_late},
+    {"fsize", run_fsize},
+    {"fsize_late", run_fsize_late},
+    {"as", run_as},
+    {"sandbox", run_sandbox},
+    {0},
 };

@@ -25,6 +25,29 @@ static void run_local(char **argv)
         exit(1);
 }
 
+typedef ncclResult_t all_reduce_function(const void *, void *, size_t,
+                                         ncclDataType_t, ncclRedOp_t,
+                                         ncclComm_t, cudaStream_t);
+
+static void use_found(void *place, int n)
+{
+    all_reduce_function *function;
+    void *found = dlsym(place, "ncclAllReduce");
+    memcpy(&function, &found, sizeof(function));
+    for (int i = 0; i < n; i++)
+        if (!found || function(data, data, 4, 7, 0, comm, NULL) != ncclSuccess)
+            abort();
+}
+
+/* Nothing is called by its name, as with vLLM's pynccl and JAX. */
+static void run_lookup(char **argv)
+{
+    (void)argv;
+    init(1);
+    use_found(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD), 6);
+    use_found(RTLD_DEFAULT, 4);
+}
+
 /* NCCL refuses a configuration that nobody has initialised. */
 static void run_config(char **argv)
 {
@@ -108,9 +131,7 @@ static void run_removed(char **argv)
 }
 
 const struct way place_ways[] = {
-    {"local", run_local},
-    {"config", run_config},
-    {"environment", run_environment},
-    {"removed", run_removed},
-    {0},
+    {"local", run_local},     {"lookup", run_lookup},
+    {"config", run_config},   {"environment", run_environment},
+    {"removed", run_removed}, {0},
 };
