@@ -160,7 +160,7 @@ static void tell(struct comm *comm, const struct comm_birth *birth)
         .nranks = comm->nranks,
         .rank = comm->rank,
         .device = or_null(comm->device, comm->device >= 0),
-        .library = (int64_t)birth->copy->number + 1,
+        .library = (int64_t)copy_number(birth->copy) + 1,
         .enter_ns = birth->enter_ns,
         .ready_ns = record_now(),
         .end_ns = CT_NULL,
@@ -234,6 +234,7 @@ struct comm *comm_adopt(struct nccl_copy *copy, ncclComm_t key)
 {
     struct comm_birth birth = {
         .copy = copy, .origin = CT_COMM_ADOPTED, .enter_ns = record_now()};
+    copy_use(copy);
     return comm_add(key, &birth);
 }
 

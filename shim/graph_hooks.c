@@ -6,15 +6,12 @@
  */
 #include "capture.h"
 #include "driver.h"
-#include "foreign.h"
 #include "graphs.h"
+#include "hooks.h"
 #include "record.h"
 #include "thread.h"
 
 #include <errno.h>
-
-#define HOOK_EXPORT __attribute__((visibility("default")))
-#define CALLER __builtin_return_address(0)
 
 /* CUresult and cudaError_t agree on the values that are asked for here. */
 enum { CUDA_OK = 0, CUDA_NOT_FOUND = 500 };
@@ -139,10 +136,10 @@ static int end(end_call *real, bool own, const void *site, void *stream,
     return result;
 }
 
-typedef int copy_call(void **made, void *original);
+typedef int duplicate_call(void **made, void *original);
 
-static int copy(copy_call *real, bool own, const void *site, void **made,
-                void *original)
+static int duplicate(duplicate_call *real, bool own, const void *site,
+                     void **made, void *original)
 {
     (void)own;
     bool watching = enter_making(site);
@@ -232,39 +229,11 @@ static int destroy(destroy_call *real, bool own, const void *site, void *handle)
     return result;
 }
 
-/* HOOK(fn, kind, own, parameters, arguments) */
-#define HOOK(fn_, kind_, own_, params_, ...)                                 \
-    HOOK_EXPORT int fn_ params_;                                             \
-    HOOK_EXPORT int fn_ params_                                              \
-    {                                                                        \
-        const void *site = CALLER;                                           \
-        kind_##_call *real = (kind_##_call *)foreign_get(FOREIGN_##fn_);     \
-        return real ? kind_(real, own_, site, __VA_ARGS__) : CUDA_NOT_FOUND; \
+#define GRAPH_CALL(kind_, family_, fn_, own_)                               \
+    int hook_##fn_(HOOK_CALL, HOOK_LIST GRAPH_PARAMS_##kind_)               \
+    {                                                                       \
+        real_##fn_##_t *real = real_##fn_(copy);                            \
+        return real ? kind_(real, own_, site, HOOK_LIST GRAPH_ARGS_##kind_) \
+                    : CUDA_NOT_FOUND;                                       \
     }
-#define HOOK_LAUNCH(fn_, own_) \
-    HOOK(fn_, launch, own_, (void *exec, void *stream), exec, stream)
-#define HOOK_BEGIN_TO(fn_, own_)                               \
-    HOOK(fn_, begin_to, own_,                                  \
-         (void *stream, void *graph, const void *dependencies, \
-          const void *edges, size_t n, int mode),              \
-         stream, graph, dependencies, edges, n, mode)
-#define HOOK_END(fn_, own_) \
-    HOOK(fn_, end, own_, (void *stream, void **graph), stream, graph)
-#define HOOK_COPY(fn_, own_) \
-    HOOK(fn_, copy, own_, (void **made, void *original), made, original)
-#define HOOK_CHILD(fn_, own_)                                           \
-    HOOK(fn_, child, own_,                                              \
-         (void **node, void *graph, const void *dependencies, size_t n, \
-          void *inner),                                                 \
-         node, graph, dependencies, n, inner)
-#define HOOK_INSTANTIATE(fn_, own_)                                         \
-    HOOK(fn_, instantiate, own_,                                            \
-         (void **exec, void *graph, uintptr_t a, uintptr_t b, uintptr_t c), \
-         exec, graph, a, b, c)
-#define HOOK_UPDATE(fn_, own_)                                                 \
-    HOOK(fn_, update, own_, (void *exec, void *graph, void *a, void *b), exec, \
-         graph, a, b)
-#define HOOK_DESTROY(fn_, own_) HOOK(fn_, destroy, own_, (void *handle), handle)
-
-#define GRAPH_CALL(kind_, fn_, own_) HOOK_##kind_(fn_, own_)
 #include "graph_calls.def"

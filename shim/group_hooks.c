@@ -33,7 +33,7 @@ static struct ending begin_end(const struct nccl_copy *copy, const void *site,
     struct ending ending = {.watching =
                                 hook_enter_quietly(site) && brackets > 0};
     if (ending.watching && brackets == 1)
-        ending.group = thread_state.group[copy->number];
+        ending.group = thread_state.group[copy_number(copy)];
     ending.record = ending.group && init_has_begun();
     if (ending.record && launches)
         group_launch_begin(ending.group);

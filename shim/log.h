@@ -11,7 +11,8 @@ enum log_kind {
     LOG_TRACE,  /* the trace cannot be written */
     LOG_SIZE,   /* the size limit is reached */
     LOG_THREAD, /* no writer thread */
-    LOG_GPU     /* GPU times are off */
+    LOG_GPU,    /* GPU times are off */
+    LOG_COPIES  /* more copies of NCCL than are told apart */
 };
 
 void log_quiet(bool quiet);

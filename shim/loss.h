@@ -24,7 +24,8 @@
     X(GROWN_IDS, "grown_id", "comm")                     \
     X(STACK_LIMIT, "stack_limit", "stack")               \
     X(STACK_ROOM, "stack_room", "stack")                 \
-    X(STACK_TABLE, "stack_table", "stack")
+    X(STACK_TABLE, "stack_table", "stack")               \
+    X(COPIES, "nccl_copies", "function")
 
 enum loss {
 #define X(id_, cause_, what_) LOSS_##id_,

@@ -1,10 +1,9 @@
 #include "real.h"
 
-#include "thread.h"
+#include "scope.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,138 +11,137 @@
 struct nccl_copy nccl_copies[NCCL_COPIES];
 struct real_text real_texts[REAL_TEXTS];
 
-static const char *const names[REAL_COUNT] = {
-#define OP(id_, name_, fn_, ...) [REAL_##fn_] = #fn_,
-#define COMM(fn_, ...) [REAL_##fn_] = #fn_,
-#include "commtrace/nccl_ops.def"
-#define X(fn_, params_) [REAL_##fn_] = #fn_,
+const struct real_name real_names[REAL_COUNT] = {
+#define HOOKED(family_, fn_, ...) [REAL_##fn_] = {#fn_, REAL_##family_},
+#define HOOKED_BARE HOOKED
+#include "hooked.def"
+#define X(fn_, params_) [REAL_##fn_] = {#fn_, REAL_NCCL},
     REAL_ASKS(X)
 #undef X
 };
 
-static bool is_nccl_file(const char *path)
-{
-    const char *base = strrchr(path, '/');
-    base = base ? base + 1 : path;
-    return !strncmp(base, "libnccl.", 8);
-}
-
-struct search {
-    const char *name;
-    void *found;
-};
-
-static void *look_into(const char *path, const char *name)
-{
-    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle)
-        return NULL;
-    void *found = dlsym(handle, name);
-    dlclose(handle);
-    return found;
-}
-
-static int search_object(struct dl_phdr_info *info, size_t size, void *data)
-{
-    (void)size;
-    struct search *search = data;
-    if (is_nccl_file(info->dlpi_name))
-        search->found = look_into(info->dlpi_name, search->name);
-    return search->found != NULL;
-}
-
-static void *find(const char *name)
-{
-    void *found = dlsym(RTLD_NEXT, name);
-    if (!found)
-        found = look_into("libnccl.so.2", name);
-    if (!found) {
-        struct search search = {.name = name};
-        dl_iterate_phdr(search_object, &search);
-        found = search.found;
-    }
-    return found;
-}
-
+/* Two threads may add the same text twice, which does no harm. */
 static void add_text(uintptr_t start, uintptr_t size)
 {
     for (int i = 0; i < REAL_TEXTS; i++) {
-        uintptr_t known =
-            atomic_load_explicit(&real_texts[i].start, memory_order_relaxed);
-        if (known == start)
+        struct real_text *text = &real_texts[i];
+        if (atomic_load_explicit(&text->start, memory_order_relaxed) == start)
             return;
-        if (known)
+        if (atomic_exchange_explicit(&text->taken, true, memory_order_relaxed))
             continue;
-        real_texts[i].size = size;
-        atomic_store_explicit(&real_texts[i].start, start,
-                              memory_order_release);
+        text->size = size;
+        /* Release: with its size. */
+        atomic_store_explicit(&text->start, start, memory_order_release);
         return;
     }
 }
 
-/* Adds the executable segment that holds the address, if the file is NCCL's:
- * a program that links NCCL statically calls from the same segment. */
 static int add_text_of(struct dl_phdr_info *info, size_t size, void *data)
 {
+    const struct link_map *object = data;
     (void)size;
-    uintptr_t address = (uintptr_t)data;
+    if (info->dlpi_addr != object->l_addr ||
+        strcmp(info->dlpi_name, object->l_name) != 0)
+        return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) ||
-            address - start >= segment->p_memsz)
-            continue;
-        if (is_nccl_file(info->dlpi_name))
-            add_text(start, segment->p_memsz);
-        return 1;
+        if (segment->p_type == PT_LOAD && segment->p_flags & PF_X)
+            add_text(info->dlpi_addr + segment->p_vaddr, segment->p_memsz);
     }
-    return 0;
+    return 1;
+}
+
+static bool starts_like_nccl(const char *path)
+{
+    const char *base = strrchr(path, '/');
+    return !strncmp(base ? base + 1 : path, "libnccl", 7);
+}
+
+/* NCCL itself. What holds NCCL among other things, and offers it, calls it from
+ * the same segment. */
+static bool is_nccl(const struct link_map *object)
+{
+    const char *soname = scope_soname(object);
+    return starts_like_nccl(object->l_name) ||
+           (soname && starts_like_nccl(soname));
 }
 
 /* It stays for good: after dlclose() and another dlopen() it could come back
  * elsewhere, and what we know of it would lead nowhere. */
-static void keep(const void *found)
+static void keep(const struct link_map *object)
 {
-    Dl_info info;
-    void *handle = NULL;
-    if (!real_is_nccl(found) && dladdr(found, &info))
-        handle =
-            dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    void *handle =
+        dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     if (handle)
         dlclose(handle);
 }
 
+/* Enters a library into a free copy; false: this one is another's. */
+static bool take(struct nccl_copy *copy, const struct link_map *object)
+{
+    const struct link_map *is =
+        atomic_load_explicit(&copy->object, memory_order_acquire);
+    if (!is && atomic_compare_exchange_strong_explicit(
+                   &copy->object, &is, object, memory_order_acq_rel,
+                   memory_order_acquire))
+        is = object;
+    if (is != object)
+        return false;
+    /* Copies are taken in order, so all who get here find the same number. */
+    uint32_t first = 0;
+    while (atomic_load_explicit(&nccl_copies[first].object,
+                                memory_order_relaxed) != object)
+        first++;
+    atomic_store_explicit(&copy->number, first, memory_order_relaxed);
+    return true;
+}
+
+static bool leads_to(struct nccl_copy *copy, enum real_id id,
+                     real_function real)
+{
+    real_function is = NULL;
+    return atomic_compare_exchange_strong_explicit(&copy->functions[id], &is,
+                                                   real, memory_order_relaxed,
+                                                   memory_order_relaxed) ||
+           is == real;
+}
+
+struct nccl_copy *real_copy_of(enum real_id id, real_function real,
+                               const struct link_map *object)
+{
+    bool nccl = real_names[id].family == REAL_NCCL;
+    keep(object);
+    if (nccl && is_nccl(object))
+        dl_iterate_phdr(add_text_of, (void *)(uintptr_t)object);
+    for (int i = 0; i < NCCL_COPIES; i++) {
+        struct nccl_copy *copy = &nccl_copies[i];
+        if ((!nccl || take(copy, object)) && leads_to(copy, id, real))
+            return copy;
+    }
+    return NULL;
+}
+
 real_function real_resolve(struct nccl_copy *copy, enum real_id id)
 {
+    const struct link_map *object =
+        atomic_load_explicit(&copy->object, memory_order_acquire);
+    if (!object || real_names[id].family != REAL_NCCL)
+        return NULL;
     int saved = errno;
-    void *found = find(names[id]);
-    real_function function = NULL;
-    if (found) {
-        keep(found);
-        /* Its callbacks run one at a time: the loader holds a lock, and no lock
-         * of ours could be left taken in a forked child. */
-        struct thread_hold before;
-        thread_hold(&before);
-        dl_iterate_phdr(add_text_of, found);
-        thread_release(&before);
-        memcpy(&function, &found, sizeof(function));
-        atomic_store_explicit(&copy->functions[id], function,
-                              memory_order_relaxed);
-    }
+    real_function found = scope_function(scope_in(object, real_names[id].name));
+    if (found)
+        leads_to(copy, id, found);
     errno = saved;
-    return function;
+    return atomic_load_explicit(&copy->functions[id], memory_order_relaxed);
 }
 
 void real_library(struct nccl_copy *copy, char *path, int size, int *version)
 {
-    path[0] = 0;
-    *version = 0;
+    const struct link_map *object =
+        atomic_load_explicit(&copy->object, memory_order_acquire);
     real_ncclGetVersion_t *ask = real_ncclGetVersion(copy);
-    Dl_info info;
-    void *address;
-    memcpy(&address, &ask, sizeof(address));
-    if (!ask || !dladdr(address, &info))
-        return;
-    snprintf(path, (size_t)size, "%s", info.dli_fname);
-    ask(version);
+    *version = 0;
+    snprintf(path, (size_t)size, "%s", object ? object->l_name : "");
+    if (ask)
+        ask(version);
 }

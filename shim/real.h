@@ -1,6 +1,9 @@
 /*
- * The copies of NCCL in this process, and their functions. Each one is looked
- * up at its first use; real_ncclX(copy) is NULL where the copy lacks it.
+ * The copies of NCCL in this process, and the real functions. A program may
+ * hold several: each of two libraries with one of its own, or PyTorch's beside
+ * one that was opened by path.
+ *
+ * real_FN(copy) is NULL where the copy lacks FN.
  */
 #ifndef SHIM_REAL_H
 #define SHIM_REAL_H
@@ -13,7 +16,7 @@
 
 typedef void (*real_function)(void);
 
-/* Calls that the shim makes of its own and does not wrap. */
+/* Calls that the shim makes of its own and does not hook. */
 #define REAL_ASKS(X)                                  \
     X(ncclGetVersion, (int *version))                 \
     X(ncclCommCount, (ncclComm_t comm, int *count))   \
@@ -21,31 +24,57 @@ typedef void (*real_function)(void);
     X(ncclCommCuDevice, (ncclComm_t comm, int *device))
 
 enum real_id {
-#define OP(id_, name_, fn_, ...) REAL_##fn_,
-#define COMM(fn_, ...) REAL_##fn_,
-#include "commtrace/nccl_ops.def"
+#define HOOKED(family_, fn_, ...) REAL_##fn_,
+#define HOOKED_BARE HOOKED
+#include "hooked.def"
+    REAL_HOOKED, /* those before it are hooked */
+    REAL_BEFORE_ASKS = REAL_HOOKED - 1,
 #define X(fn_, params_) REAL_##fn_,
     REAL_ASKS(X)
 #undef X
         REAL_COUNT
 };
 
+enum real_family { REAL_NCCL, REAL_CUDART, REAL_CUDA };
+
+struct real_name {
+    const char *name;
+    enum real_family family;
+};
+extern const struct real_name real_names[REAL_COUNT];
+
 enum { NCCL_COPIES = 4 };
 
+struct link_map;
+
 struct nccl_copy {
-    uint32_t number; /* from 0; its library row is the next number */
+    _Atomic(const struct link_map *) object; /* the library; NULL: no copy */
+    /* From 0, the first copy with this object: one library may be reached in
+     * more ways than one, with other tools between. Its row is number + 1. */
+    _Atomic uint32_t number;
+    _Atomic bool used; /* it has a row of `library` */
     _Atomic(real_function) functions[REAL_COUNT];
 };
 
 extern struct nccl_copy nccl_copies[NCCL_COPIES];
 
-/* The copy that a call through an exported name goes to. */
-static inline struct nccl_copy *real_copy_of(const void *site)
+static inline uint32_t copy_number(const struct nccl_copy *copy)
 {
-    (void)site;
-    return &nccl_copies[0];
+    return atomic_load_explicit(&copy->number, memory_order_relaxed);
 }
 
+static inline void copy_use(const struct nccl_copy *copy)
+{
+    atomic_store_explicit(&nccl_copies[copy_number(copy)].used, true,
+                          memory_order_relaxed);
+}
+
+/* The copy that a real function belongs to, or a free one. object is the
+ * library: of the copy, where it is NCCL. NULL: more copies than are kept. */
+struct nccl_copy *real_copy_of(enum real_id id, real_function real,
+                               const struct link_map *object);
+
+/* Looks the function up in the copy's library. */
 real_function real_resolve(struct nccl_copy *copy, enum real_id id);
 
 static inline real_function real_get(struct nccl_copy *copy, enum real_id id)
@@ -56,24 +85,25 @@ static inline real_function real_get(struct nccl_copy *copy, enum real_id id)
     return function ? function : real_resolve(copy, id);
 }
 
-#define REAL(fn_, params_)                                           \
-    typedef ncclResult_t real_##fn_##_t params_;                     \
+#define REAL(fn_, ret_, params_)                                     \
+    typedef ret_ real_##fn_##_t params_;                             \
     static inline real_##fn_##_t *real_##fn_(struct nccl_copy *copy) \
     {                                                                \
         return (real_##fn_##_t *)real_get(copy, REAL_##fn_);         \
     }
-#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_, \
-           type_, redop_, peer_, send_, recv_, params_, args_)           \
-    REAL(fn_, params_)
-#define COMM(fn_, since_, ret_, params_, args_) REAL(fn_, params_)
-#include "commtrace/nccl_ops.def"
-REAL_ASKS(REAL)
+#define HOOKED(family_, fn_, ret_, params_, args_) REAL(fn_, ret_, params_)
+#define HOOKED_BARE(family_, fn_, ret_) REAL(fn_, ret_, (void))
+#include "hooked.def"
+#define X(fn_, params_) REAL(fn_, ncclResult_t, params_)
+REAL_ASKS(X)
+#undef X
 #undef REAL
 
 /* The code of the NCCL copies in use. NCCL calls its own exported names, also
  * from threads of its own: such calls are not the program's. */
 #define REAL_TEXTS 8
 struct real_text {
+    _Atomic bool taken;
     _Atomic uintptr_t start; /* written last */
     uintptr_t size;
 };

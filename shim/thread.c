@@ -69,7 +69,7 @@ static struct group *obtain(void)
 
 struct group *thread_group(const struct nccl_copy *copy)
 {
-    struct group **group = &thread_state.group[copy->number];
+    struct group **group = &thread_state.group[copy_number(copy)];
     if (!*group)
         *group = obtain();
     return *group;

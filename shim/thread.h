@@ -71,7 +71,7 @@ struct group *thread_group(const struct nccl_copy *copy);
 
 static inline int *thread_brackets(const struct nccl_copy *copy)
 {
-    return &thread_state.brackets[copy->number];
+    return &thread_state.brackets[copy_number(copy)];
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "policy.h"
 #include "topo.h"
 #include "trace_rows.h"
+#include "ways.h"
 
 #include "commtrace/ops.h"
 
@@ -59,6 +60,17 @@ static void count_stacks(struct trace *trace, int64_t since, int64_t at)
     }
 }
 
+static uint64_t unrecorded_copies(void)
+{
+    uint64_t n = atomic_load_explicit(&ways_unrecorded, memory_order_relaxed);
+    if (n)
+        log_line(LOG_COPIES,
+                 "more than %d copies of NCCL are in use; calls to the others "
+                 "are not recorded",
+                 NCCL_COPIES);
+    return n;
+}
+
 static void count_losses(struct trace *trace)
 {
     struct ct_ring_header *header = trace->ring->header;
@@ -88,6 +100,8 @@ static void count_losses(struct trace *trace)
     losses_add(losses, LOSS_GROWN_IDS,
                births_unlike() - losses->of[LOSS_GROWN_IDS].n, since, at);
     count_stacks(trace, since, at);
+    losses_add(losses, LOSS_COPIES,
+               unrecorded_copies() - losses->of[LOSS_COPIES].n, since, at);
     trace->looked_ns = at;
 }
 
@@ -187,10 +201,7 @@ int trace_flush(struct trace *trace, bool force)
         let_go(trace);
         return -1;
     }
-    if (!trace->told_library) {
-        add_library(trace);
-        trace->told_library = true;
-    }
+    add_libraries(trace);
     count_losses(trace);
     /* While nothing can be written, the same batch is tried again. */
     if (!trace->failing) {

@@ -9,6 +9,7 @@
 #include "gather.h"
 #include "loss.h"
 #include "process.h"
+#include "real.h"
 #include "store.h"
 
 struct trace {
@@ -21,7 +22,6 @@ struct trace {
     bool failing; /* the last write did not succeed */
     bool full;    /* the size limit is reached */
     bool removed; /* somebody has deleted the database */
-    bool told_library;
     int64_t looked_ns; /* last look at the counters of lost slots */
     uint64_t seen_ops, seen_launches, seen_comms, seen_leaves, seen_pairs,
         seen_graphs, seen_graph_launches, seen_untracked;
@@ -31,7 +31,10 @@ struct trace {
     uint64_t rate_launches;
     char tail[24];
     char options[1024];
-    char library[1024];
+    struct {
+        bool told;
+        char path[1024];
+    } libraries[NCCL_COPIES];
 };
 
 /* Opens the database and stores the first facts. 0 or -1, with nothing left. */

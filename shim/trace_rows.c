@@ -65,19 +65,29 @@ void add_policy(struct trace *trace)
     };
 }
 
-void add_library(struct trace *trace)
+static void add_library(struct trace *trace, int i)
 {
     int version;
-    real_library(&nccl_copies[0], trace->library, sizeof(trace->library),
+    char *path = trace->libraries[i].path;
+    real_library(&nccl_copies[i], path, sizeof(trace->libraries[i].path),
                  &version);
     struct row *row = batch_add(&trace->gather.batch, ROW_library);
     if (!row)
         return;
     row->u.library = (struct row_library){
-        .id = 1,
-        .path = text_or_null(trace->library),
+        .id = i + 1,
+        .path = text_or_null(path),
         .version = version ? version : CT_NULL,
     };
+    trace->libraries[i].told = true;
+}
+
+void add_libraries(struct trace *trace)
+{
+    for (int i = 0; i < NCCL_COPIES; i++)
+        if (!trace->libraries[i].told &&
+            atomic_load_explicit(&nccl_copies[i].used, memory_order_relaxed))
+            add_library(trace, i);
 }
 
 void add_clock(struct trace *trace, int64_t at_ns, int64_t real_ns,

@@ -25,7 +25,8 @@ void add_meta(struct trace *trace, enum meta_row rowid, const char *key,
               const char *value);
 void add_process(struct trace *trace, int64_t end_ns);
 void add_policy(struct trace *trace);
-void add_library(struct trace *trace);
+/* Of copies of NCCL that have come into use. */
+void add_libraries(struct trace *trace);
 void add_clock(struct trace *trace, int64_t at_ns, int64_t real_ns,
                int64_t device, int64_t width_ns);
 

@@ -27,7 +27,8 @@ find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 function(add_shim_unit name)
   add_executable(unit_shim_${name}
-    ${CMAKE_CURRENT_LIST_DIR}/unit/shim_${name}.c)
+    ${CMAKE_CURRENT_LIST_DIR}/unit/shim_${name}.c
+    ${PROJECT_SOURCE_DIR}/shim/entries.c)
   target_include_directories(unit_shim_${name} SYSTEM PRIVATE
     ${CMOCKA_INCLUDE})
   target_link_libraries(unit_shim_${name} PRIVATE

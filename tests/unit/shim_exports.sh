@@ -1,6 +1,6 @@
 #!/bin/sh
 # shim_exports.sh LIBRARY CC INCLUDE...: the library exports exactly the calls
-# that it wraps, keeps SQLite to itself, needs no newer glibc than it says, and
+# that it hooks, keeps SQLite to itself, needs no newer glibc than it says, and
 # is small in the static TLS block.
 set -u
 library=$1 cc=$2
@@ -17,18 +17,31 @@ complain() {
 }
 
 cat >"$scratch/rows.c" <<'END'
-#define OP(id_, name_, fn_, ...) wrapped fn_;
-#define COMM(fn_, ...) wrapped fn_;
-#include "commtrace/nccl_ops.def"
-#define GRAPH_CALL(kind_, fn_, own_) wrapped fn_;
-#include "graph_calls.def"
+#define HOOKED(family_, fn_, ...) wrapped fn_;
+#define HOOKED_BARE HOOKED
+#include "hooked.def"
 END
 for folder; do set -- "$@" "-I$folder"; shift; done
 "$cc" -E -P "$@" "$scratch/rows.c" | tr ';' '\n' |
-    sed -n 's/.*wrapped \([A-Za-z0-9_]*\).*/\1/p' | sort >"$scratch/wrapped"
-[ "$(wc -l <"$scratch/wrapped")" -ge 20 ] || complain "no rows found"
-nm -D --defined-only "$library" | awk '{print $3}' | sort >"$scratch/exported"
-diff "$scratch/wrapped" "$scratch/exported" || complain "exports differ"
+    sed -n 's/.*wrapped \([A-Za-z0-9_]*\).*/\1/p' | sort >"$scratch/hooked"
+[ "$(wc -l <"$scratch/hooked")" -ge 20 ] || complain "no rows found"
+nm -D --defined-only "$library" | awk '$2 != "A" {print $3}' |
+    sort >"$scratch/exported"
+grep '@COMMTRACE$' "$scratch/exported" | sed 's/@.*//' |
+    diff "$scratch/hooked" - || complain "exports differ"
+grep '^cuda' "$scratch/exported" | sed 's/@.*//' | uniq -c |
+    awk '$1 != 4 {print; bad = 1} END {exit bad}' ||
+    complain "not there for each version of cudart"
+# A default version would be seen by a program that probes for the name.
+grep -v -e '^[a-zA-Z0-9_]*@COMMTRACE$' -e '@libcudart.so.1[123.0]*$' \
+    -e '^dlsym@GLIBC_2.[0-9.]*$' "$scratch/exported" | grep -v '^dlsym@@GLIBC_2.34$' &&
+    complain "exported in a way of its own"
+[ "$(grep -c '^dlsym@' "$scratch/exported")" -eq 2 ] ||
+    complain "dlsym is not in both versions of the C library"
+
+# References without a version bind to version 2, whatever its name.
+readelf -VW "$library" | grep -q 'Index: 2 .*Name: COMMTRACE' ||
+    complain "COMMTRACE is not the first version"
 
 if nm -D --undefined-only "$library" | grep ' cu' ||
     nm -D "$library" | grep -i -e sqlite3 -e _Unwind -e nvml; then

@@ -1,0 +1,84 @@
+/*
+ * What dlsym answers for the names that we stand in front of: the thunk of what
+ * the program would get without us. Called by dlsym.S for every look-up of the
+ * process, perhaps before any constructor ran and from inside malloc, so names
+ * that are none of ours are told apart without calling anything.
+ */
+#include "scope.h"
+#include "ways.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+/* Sanitizers look names up before they are ready to check anything. */
+#define UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
+
+struct answer {
+    void *symbol;
+    scope_dlsym *ask; /* instead, as the caller; NULL: symbol is the answer */
+};
+
+struct answer dlsym_route(void *handle, const char *name, const void *site);
+
+/* Not strcmp, which sanitizers put something of theirs in front of. */
+UNCHECKED static bool is(const char *name, const char *other)
+{
+    while (*name && *name == *other)
+        name++, other++;
+    return *name == *other;
+}
+
+UNCHECKED static int hooked(const char *name)
+{
+    bool nccl = name[0] == 'n' && name[1] == 'c' && name[2] == 'c';
+    bool cuda = name[0] == 'c' && name[1] == 'u';
+    for (int i = 0; (nccl || cuda) && i < REAL_HOOKED; i++)
+        if (is(name, real_names[i].name))
+            return i;
+    return -1;
+}
+
+/* The symbol that the caller would get, if it is one to put a thunk before.
+ * NULL: let it ask for itself. */
+static void *find(void *handle, const char *name, const void *site)
+{
+    if (handle == RTLD_DEFAULT) {
+        void *found = scope_next()(handle, name);
+        return found ? found : scope_local(name, NULL, site);
+    }
+    if (handle == RTLD_NEXT) {
+        const struct link_map *caller = scope_object(site);
+        /* A tool after us asks for what it is to call in turn. */
+        if (!caller || !scope_is_before_us(caller) ||
+            scope_is_taken(caller, name))
+            return NULL;
+    }
+    return scope_next()(handle, name);
+}
+
+static void *answer_for(enum real_id id, void *handle, const void *site)
+{
+    void *symbol = find(handle, real_names[id].name, site);
+    const struct link_map *object = symbol ? scope_object(symbol) : NULL;
+    /* What is before us calls us, or holds NCCL itself. */
+    if (!object || scope_is_before_us(object))
+        return NULL;
+    symbol = ways_symbol(id, symbol, handle, site);
+    /* Looks for what is there: dlerror() has no error of ours to tell. */
+    scope_next()(RTLD_DEFAULT, "dlsym");
+    return symbol;
+}
+
+UNCHECKED struct answer dlsym_route(void *handle, const char *name,
+                                    const void *site)
+{
+    int id = name ? hooked(name) : -1;
+    if (id >= 0) {
+        int saved = errno;
+        void *symbol = answer_for((enum real_id)id, handle, site);
+        errno = saved;
+        if (symbol)
+            return (struct answer){symbol, NULL};
+    }
+    return (struct answer){NULL, scope_next()};
+}

@@ -1,0 +1,48 @@
+/*
+ * What a name would lead to if we were not there. Nothing here is on the hook
+ * path: it takes the loader's locks.
+ *
+ * All look-ups go through the dlsym that comes after ours, so that another tool
+ * that stands in front of the C library's sees them, and ours does not.
+ */
+#ifndef SHIM_SCOPE_H
+#define SHIM_SCOPE_H
+
+#include "real.h"
+
+#include <string.h>
+
+typedef void *scope_dlsym(void *handle, const char *name);
+
+/* The dlsym after ours. Needs no memory and no constructor of ours. */
+scope_dlsym *scope_next(void);
+
+/* What the object that holds the address site would bind an undefined name to:
+ * what comes after us in the global scope, else in the object's own. version
+ * is that of the reference, NULL where it has none. NULL: nothing. */
+void *scope_find(const char *name, const char *version, const void *site);
+
+/* The second half: in the searches that the object of site came in with. */
+void *scope_local(const char *name, const char *version, const void *site);
+
+/* In one object itself. */
+void *scope_in(const struct link_map *object, const char *name);
+
+const struct link_map *scope_object(const void *address);
+const char *scope_soname(const struct link_map *object);
+
+/* Whether it comes before us in the global scope. */
+bool scope_is_before_us(const struct link_map *object);
+
+/* Whether an object between this one, which is before us, and us has the name.
+ */
+bool scope_is_taken(const struct link_map *object, const char *name);
+
+static inline real_function scope_function(void *symbol)
+{
+    real_function function;
+    memcpy(&function, &symbol, sizeof(function));
+    return function;
+}
+
+#endif
