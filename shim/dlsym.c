@@ -10,9 +10,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-/* Sanitizers look names up before they are ready to check anything. */
-#define UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
-
 struct answer {
     void *symbol;
     scope_dlsym *ask; /* instead, as the caller; NULL: symbol is the answer */
@@ -21,14 +18,14 @@ struct answer {
 struct answer dlsym_route(void *handle, const char *name, const void *site);
 
 /* Not strcmp, which sanitizers put something of theirs in front of. */
-UNCHECKED static bool is(const char *name, const char *other)
+SCOPE_UNCHECKED static bool is(const char *name, const char *other)
 {
     while (*name && *name == *other)
         name++, other++;
     return *name == *other;
 }
 
-UNCHECKED static int hooked(const char *name)
+SCOPE_UNCHECKED static int hooked(const char *name)
 {
     bool nccl = name[0] == 'n' && name[1] == 'c' && name[2] == 'c';
     bool cuda = name[0] == 'c' && name[1] == 'u';
@@ -69,8 +66,8 @@ static void *answer_for(enum real_id id, void *handle, const void *site)
     return symbol;
 }
 
-UNCHECKED struct answer dlsym_route(void *handle, const char *name,
-                                    const void *site)
+SCOPE_UNCHECKED struct answer dlsym_route(void *handle, const char *name,
+                                          const void *site)
 {
     int id = name ? hooked(name) : -1;
     if (id >= 0) {

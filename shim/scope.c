@@ -8,17 +8,17 @@
 /* Since glibc 2.34, in libc.so itself. */
 #define LIBC_DLSYM "GLIBC_2.34"
 
-scope_dlsym *scope_next(void)
+SCOPE_UNCHECKED scope_dlsym *scope_next(void)
 {
     static _Atomic(real_function) next;
     real_function known = atomic_load_explicit(&next, memory_order_relaxed);
     if (__builtin_expect(!known, 0)) {
         /* dlvsym() passes by what carries no version, as other tools' dlsym.
          * It finds the one that looks up in the right order. */
-        real_function found =
-            scope_function(dlvsym(RTLD_NEXT, "dlsym", LIBC_DLSYM));
-        void *after = found ? ((scope_dlsym *)found)(RTLD_NEXT, "dlsym") : NULL;
-        known = after ? scope_function(after) : found;
+        void *found = dlvsym(RTLD_NEXT, "dlsym", LIBC_DLSYM);
+        scope_dlsym *ask = (scope_dlsym *)(uintptr_t)found;
+        void *after = ask ? ask(RTLD_NEXT, "dlsym") : NULL;
+        known = (real_function)(uintptr_t)(after ? after : found);
         atomic_store_explicit(&next, known, memory_order_relaxed);
     }
     return (scope_dlsym *)known;
