@@ -229,11 +229,13 @@ static int destroy(destroy_call *real, bool own, const void *site, void *handle)
     return result;
 }
 
-#define GRAPH_CALL(kind_, family_, fn_, own_)                               \
-    int hook_##fn_(HOOK_CALL, HOOK_LIST GRAPH_PARAMS_##kind_)               \
-    {                                                                       \
-        real_##fn_##_t *real = real_##fn_(copy);                            \
-        return real ? kind_(real, own_, site, HOOK_LIST GRAPH_ARGS_##kind_) \
-                    : CUDA_NOT_FOUND;                                       \
+#define GRAPH_HOOK(kind_, fn_, own_, params_, args_)           \
+    int hook_##fn_(HOOK_CALL, HOOK_LIST params_)               \
+    {                                                          \
+        real_##fn_##_t *real = real_##fn_(copy);               \
+        return real ? kind_(real, own_, site, HOOK_LIST args_) \
+                    : CUDA_NOT_FOUND;                          \
     }
+#define GRAPH_CALL(kind_, family_, fn_, own_) \
+    GRAPH_HOOK(kind_, fn_, own_, GRAPH_PARAMS_##kind_, GRAPH_ARGS_##kind_)
 #include "graph_calls.def"
