@@ -12,7 +12,7 @@ ncclResult_t hook_ncclCommInitRank(HOOK_CALL, ncclComm_t *comm, int nranks,
     real_ncclCommInitRank_t *real = real_ncclCommInitRank(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(site);
+    bool follow = hook_enter(from);
     struct comm_birth birth;
     if (follow)
         birth_of_id(&birth, copy, CT_COMM_INIT, &commId, nranks, rank, NULL);
@@ -30,7 +30,7 @@ ncclResult_t hook_ncclCommInitRankConfig(HOOK_CALL, ncclComm_t *comm,
     real_ncclCommInitRankConfig_t *real = real_ncclCommInitRankConfig(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(site);
+    bool follow = hook_enter(from);
     struct comm_birth birth;
     if (follow)
         birth_of_id(&birth, copy, CT_COMM_INIT, &commId, nranks, rank, config);
@@ -47,7 +47,7 @@ ncclResult_t hook_ncclCommInitAll(HOOK_CALL, ncclComm_t *comm, int ndev,
     real_ncclCommInitAll_t *real = real_ncclCommInitAll(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(site);
+    bool follow = hook_enter(from);
     struct comm_birth birth;
     if (follow)
         birth_of_all(&birth, copy, ndev);
@@ -66,7 +66,7 @@ ncclResult_t hook_ncclCommSplit(HOOK_CALL, ncclComm_t comm, int color, int key,
     real_ncclCommSplit_t *real = real_ncclCommSplit(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(site);
+    bool follow = hook_enter(from);
     struct comm_birth birth;
     if (follow)
         birth_of_split(&birth, copy, comm, color, config);
@@ -85,7 +85,7 @@ ncclResult_t hook_ncclCommInitRankScalable(HOOK_CALL, ncclComm_t *newcomm,
     real_ncclCommInitRankScalable_t *real = real_ncclCommInitRankScalable(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(site) && nId > 0 && commIds;
+    bool follow = hook_enter(from) && nId > 0 && commIds;
     struct comm_birth birth;
     if (follow)
         birth_of_id(&birth, copy, CT_COMM_SCALABLE, &commIds[0], nranks, myrank,
@@ -105,7 +105,7 @@ ncclResult_t hook_ncclCommShrink(HOOK_CALL, ncclComm_t comm,
     real_ncclCommShrink_t *real = real_ncclCommShrink(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(site);
+    bool follow = hook_enter(from);
     struct comm_birth birth;
     struct event event = {0};
     if (follow)
@@ -132,7 +132,7 @@ ncclResult_t hook_ncclCommGrow(HOOK_CALL, ncclComm_t comm, int nRanks,
     real_ncclCommGrow_t *real = real_ncclCommGrow(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool follow = hook_enter(site);
+    bool follow = hook_enter(from);
     struct comm_birth birth;
     if (follow)
         birth_of_grow(&birth, copy, comm, nRanks, uniqueId, rank, config);

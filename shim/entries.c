@@ -17,20 +17,23 @@
 
 /* version: of the reference, NULL for none. absent: nothing that a program is
  * linked with lacks what it calls, unless we promised it. */
-#define ENTRY(entry_, fn_, version_, ret_, params_, hook_call_, real_call_, \
-              absent_)                                                      \
-    EXPORT ret_ entry_ params_;                                             \
-    EXPORT ret_ entry_ params_                                              \
-    {                                                                       \
-        const void *site = __builtin_return_address(0);                     \
-        if (!strncmp(#fn_, "ncclCommInit", 12)) /* known to the compiler */ \
-            ways_refresh();                                                 \
-        struct nccl_copy *copy = ways_of(REAL_##fn_, (version_), site);     \
-        if (__builtin_expect(copy != NULL, 1))                              \
-            return hook_call_;                                              \
-        real_##fn_##_t *real =                                              \
-            (real_##fn_##_t *)ways_past(REAL_##fn_, (version_), site);      \
-        return real ? real_call_ : (absent_);                               \
+#define ENTRY(entry_, fn_, version_, ret_, params_, hook_call_, real_call_,  \
+              absent_)                                                       \
+    EXPORT ret_ entry_ params_;                                              \
+    EXPORT ret_ entry_ params_                                               \
+    {                                                                        \
+        struct hook_from from = HOOK_FROM;                                   \
+        if (!strncmp(#fn_, "ncclCommInit", 12)) /* known to the compiler */  \
+            ways_refresh();                                                  \
+        struct nccl_copy *copy = ways_of(REAL_##fn_, (version_), from.site); \
+        if (__builtin_expect(copy != NULL, 1)) {                             \
+            ret_ result = hook_call_;                                        \
+            hook_stay(from);                                                 \
+            return result;                                                   \
+        }                                                                    \
+        real_##fn_##_t *real =                                               \
+            (real_##fn_##_t *)ways_past(REAL_##fn_, (version_), from.site);  \
+        return real ? real_call_ : (absent_);                                \
     }
 
 #ifdef ENTRIES_VERSIONED
@@ -62,9 +65,9 @@ enum {
 
 #define HOOKED(family_, fn_, ret_, params_, args_)                       \
     family_##_ENTRY(fn_, ret_, params_,                                  \
-                    hook_##fn_(copy, site, HOOK_LIST args_), real args_, \
+                    hook_##fn_(copy, from, HOOK_LIST args_), real args_, \
                     family_##_ABSENT)
 #define HOOKED_BARE(family_, fn_, ret_)                                \
-    family_##_ENTRY(fn_, ret_, (void), hook_##fn_(copy, site), real(), \
+    family_##_ENTRY(fn_, ret_, (void), hook_##fn_(copy, from), real(), \
                     family_##_ABSENT)
 #include "hooked.def"

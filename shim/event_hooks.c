@@ -7,11 +7,11 @@
 /* The end of a communicator. NCCL may hand out its address again as soon as it
  * is freed, so it leaves our table first. */
 static ncclResult_t end_comm(ncclComm_t key, ncclResult_t (*real)(ncclComm_t),
-                             enum ct_comm_event what, const void *site)
+                             enum ct_comm_event what, struct hook_from from)
 {
     struct comm *comm = NULL;
     struct event event;
-    if (hook_enter_quietly(site) && init_has_begun()) {
+    if (hook_enter_quietly(from) && init_has_begun()) {
         births_forget(key);
         comm = comm_take_out(key);
     }
@@ -37,21 +37,21 @@ static ncclResult_t end_comm(ncclComm_t key, ncclResult_t (*real)(ncclComm_t),
 ncclResult_t hook_ncclCommDestroy(HOOK_CALL, ncclComm_t comm)
 {
     real_ncclCommDestroy_t *real = real_ncclCommDestroy(copy);
-    return real ? end_comm(comm, real, CT_EVENT_DESTROY, site)
+    return real ? end_comm(comm, real, CT_EVENT_DESTROY, from)
                 : ncclInvalidUsage;
 }
 
 ncclResult_t hook_ncclCommAbort(HOOK_CALL, ncclComm_t comm)
 {
     real_ncclCommAbort_t *real = real_ncclCommAbort(copy);
-    return real ? end_comm(comm, real, CT_EVENT_ABORT, site) : ncclInvalidUsage;
+    return real ? end_comm(comm, real, CT_EVENT_ABORT, from) : ncclInvalidUsage;
 }
 
 /* Begins an event of a communicator that stays; false: not one to record. */
 static bool watch(struct event *event, ncclComm_t key, enum ct_comm_event what,
-                  const void *site)
+                  struct hook_from from)
 {
-    if (!hook_enter_quietly(site) || !init_has_begun())
+    if (!hook_enter_quietly(from) || !init_has_begun())
         return false;
     struct comm *comm = comm_find(key);
     if (comm)
@@ -85,7 +85,7 @@ ncclResult_t hook_ncclCommFinalize(HOOK_CALL, ncclComm_t comm)
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_FINALIZE, site);
+    bool watching = watch(&event, comm, CT_EVENT_FINALIZE, from);
     return watched(watching, &event, real(comm));
 }
 
@@ -96,7 +96,7 @@ ncclResult_t hook_ncclCommRegister(HOOK_CALL, const ncclComm_t comm, void *buff,
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_REGISTER, site);
+    bool watching = watch(&event, comm, CT_EVENT_REGISTER, from);
     return watched(watching, &event, real(comm, buff, size, handle));
 }
 
@@ -107,7 +107,7 @@ ncclResult_t hook_ncclCommDeregister(HOOK_CALL, const ncclComm_t comm,
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_DEREGISTER, site);
+    bool watching = watch(&event, comm, CT_EVENT_DEREGISTER, from);
     return watched(watching, &event, real(comm, handle));
 }
 
@@ -119,7 +119,7 @@ ncclResult_t hook_ncclCommWindowRegister(HOOK_CALL, ncclComm_t comm, void *buff,
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_WINDOW_REGISTER, site);
+    bool watching = watch(&event, comm, CT_EVENT_WINDOW_REGISTER, from);
     return watched(watching, &event, real(comm, buff, size, win, winFlags));
 }
 
@@ -130,7 +130,7 @@ ncclResult_t hook_ncclCommWindowDeregister(HOOK_CALL, ncclComm_t comm,
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_WINDOW_DEREGISTER, site);
+    bool watching = watch(&event, comm, CT_EVENT_WINDOW_DEREGISTER, from);
     return watched(watching, &event, real(comm, win));
 }
 
@@ -140,7 +140,7 @@ ncclResult_t hook_ncclCommRevoke(HOOK_CALL, ncclComm_t comm, int revokeFlags)
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_REVOKE, site);
+    bool watching = watch(&event, comm, CT_EVENT_REVOKE, from);
     return watched(watching, &event, real(comm, revokeFlags));
 }
 
@@ -150,7 +150,7 @@ ncclResult_t hook_ncclCommSuspend(HOOK_CALL, ncclComm_t comm, int flags)
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_SUSPEND, site);
+    bool watching = watch(&event, comm, CT_EVENT_SUSPEND, from);
     return watched(watching, &event, real(comm, flags));
 }
 
@@ -160,7 +160,7 @@ ncclResult_t hook_ncclCommResume(HOOK_CALL, ncclComm_t comm)
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_RESUME, site);
+    bool watching = watch(&event, comm, CT_EVENT_RESUME, from);
     return watched(watching, &event, real(comm));
 }
 
@@ -171,7 +171,7 @@ ncclResult_t hook_ncclCommGetUniqueId(HOOK_CALL, ncclComm_t comm,
     if (!real)
         return ncclInvalidUsage;
     struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_UNIQUE_ID, site);
+    bool watching = watch(&event, comm, CT_EVENT_UNIQUE_ID, from);
     ncclResult_t result = real(comm, uniqueId);
     if (watching && result == ncclSuccess)
         births_learn_id(event.comm, uniqueId);
@@ -208,7 +208,7 @@ ncclResult_t hook_ncclCommGetAsyncError(HOOK_CALL, ncclComm_t comm,
     real_ncclCommGetAsyncError_t *real = real_ncclCommGetAsyncError(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool watching = hook_enter_quietly(site) && init_has_begun();
+    bool watching = hook_enter_quietly(from) && init_has_begun();
     ncclResult_t result = real(comm, asyncError);
     if (watching && result == ncclSuccess && *asyncError != ncclInProgress)
         settle(comm, *asyncError);

@@ -23,15 +23,15 @@ static uint64_t number_of(const void *stream, bool own)
 }
 
 /* The program's own call in a process that records. hook_leave() follows. */
-static bool enter(const void *site)
+static bool enter(struct hook_from from)
 {
-    return hook_enter_quietly(site) && init_has_begun();
+    return hook_enter_quietly(from) && init_has_begun();
 }
 
 /* The same for what matters only once an op has been captured. */
-static bool enter_making(const void *site)
+static bool enter_making(struct hook_from from)
 {
-    return enter(site) && graphs_are_in_use();
+    return enter(from) && graphs_are_in_use();
 }
 
 /* Around what takes our lock. */
@@ -85,11 +85,11 @@ static void close_launch(struct graph_launch *launch, int result)
 
 typedef int launch_call(void *exec, void *stream);
 
-static int launch(launch_call *real, bool own, const void *site, void *exec,
-                  void *stream)
+static int launch(launch_call *real, bool own, struct hook_from from,
+                  void *exec, void *stream)
 {
     struct graph_launch seen;
-    bool watching = enter(site);
+    bool watching = enter(from);
     if (watching)
         open_launch(&seen, exec, number_of(stream, own));
     int result = real(exec, stream);
@@ -103,11 +103,11 @@ typedef int begin_to_call(void *stream, void *graph, const void *dependencies,
                           const void *edges, size_t n, int mode);
 
 /* What the graph held before is part of what the capture will have made. */
-static int begin_to(begin_to_call *real, bool own, const void *site,
+static int begin_to(begin_to_call *real, bool own, struct hook_from from,
                     void *stream, void *graph, const void *dependencies,
                     const void *edges, size_t n, int mode)
 {
-    bool watching = enter_making(site);
+    bool watching = enter_making(from);
     int result = real(stream, graph, dependencies, edges, n, mode);
     if (watching && result == CUDA_OK) {
         struct making making = begin_making();
@@ -121,10 +121,10 @@ static int begin_to(begin_to_call *real, bool own, const void *site,
 
 typedef int end_call(void *stream, void **graph);
 
-static int end(end_call *real, bool own, const void *site, void *stream,
+static int end(end_call *real, bool own, struct hook_from from, void *stream,
                void **graph)
 {
-    bool watching = enter_making(site);
+    bool watching = enter_making(from);
     int64_t capture = watching ? capture_here(number_of(stream, own)) : 0;
     int result = real(stream, graph);
     if (watching && result == CUDA_OK && graph) {
@@ -138,11 +138,11 @@ static int end(end_call *real, bool own, const void *site, void *stream,
 
 typedef int duplicate_call(void **made, void *original);
 
-static int duplicate(duplicate_call *real, bool own, const void *site,
+static int duplicate(duplicate_call *real, bool own, struct hook_from from,
                      void **made, void *original)
 {
     (void)own;
-    bool watching = enter_making(site);
+    bool watching = enter_making(from);
     int result = real(made, original);
     if (watching && result == CUDA_OK) {
         struct making making = begin_making();
@@ -156,11 +156,11 @@ static int duplicate(duplicate_call *real, bool own, const void *site,
 typedef int child_call(void **node, void *graph, const void *dependencies,
                        size_t n, void *child);
 
-static int child(child_call *real, bool own, const void *site, void **node,
+static int child(child_call *real, bool own, struct hook_from from, void **node,
                  void *graph, const void *dependencies, size_t n, void *inner)
 {
     (void)own;
-    bool watching = enter_making(site);
+    bool watching = enter_making(from);
     int result = real(node, graph, dependencies, n, inner);
     if (watching && result == CUDA_OK) {
         struct making making = begin_making();
@@ -174,12 +174,12 @@ static int child(child_call *real, bool own, const void *site, void **node,
 typedef int instantiate_call(void **exec, void *graph, uintptr_t a, uintptr_t b,
                              uintptr_t c);
 
-static int instantiate(instantiate_call *real, bool own, const void *site,
+static int instantiate(instantiate_call *real, bool own, struct hook_from from,
                        void **exec, void *graph, uintptr_t a, uintptr_t b,
                        uintptr_t c)
 {
     (void)own;
-    bool watching = enter_making(site);
+    bool watching = enter_making(from);
     int result = real(exec, graph, a, b, c);
     if (watching && result == CUDA_OK) {
         struct making making = begin_making();
@@ -192,11 +192,11 @@ static int instantiate(instantiate_call *real, bool own, const void *site,
 
 typedef int update_call(void *exec, void *graph, void *a, void *b);
 
-static int update(update_call *real, bool own, const void *site, void *exec,
-                  void *graph, void *a, void *b)
+static int update(update_call *real, bool own, struct hook_from from,
+                  void *exec, void *graph, void *a, void *b)
 {
     (void)own;
-    bool watching = enter_making(site);
+    bool watching = enter_making(from);
     int result = real(exec, graph, a, b);
     if (watching && result == CUDA_OK) {
         struct making making = begin_making();
@@ -210,10 +210,11 @@ static int update(update_call *real, bool own, const void *site, void *exec,
 typedef int destroy_call(void *handle);
 
 /* CUDA may hand out the address again at once, so we forget it before. */
-static int destroy(destroy_call *real, bool own, const void *site, void *handle)
+static int destroy(destroy_call *real, bool own, struct hook_from from,
+                   void *handle)
 {
     (void)own;
-    bool watching = enter_making(site);
+    bool watching = enter_making(from);
     int64_t held = watching ? graphs_held(handle) : 0;
     struct making making = begin_making();
     if (held)
@@ -233,7 +234,7 @@ static int destroy(destroy_call *real, bool own, const void *site, void *handle)
     int hook_##fn_(HOOK_CALL, HOOK_LIST params_)               \
     {                                                          \
         real_##fn_##_t *real = real_##fn_(copy);               \
-        return real ? kind_(real, own_, site, HOOK_LIST args_) \
+        return real ? kind_(real, own_, from, HOOK_LIST args_) \
                     : CUDA_NOT_FOUND;                          \
     }
 #define GRAPH_CALL(kind_, family_, fn_, own_) \

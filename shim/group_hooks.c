@@ -11,7 +11,7 @@ ncclResult_t hook_ncclGroupStart(HOOK_CALL)
     real_ncclGroupStart_t *real = real_ncclGroupStart(copy);
     if (!real)
         return ncclInvalidUsage;
-    bool watching = hook_enter_quietly(site);
+    bool watching = hook_enter_quietly(from);
     ncclResult_t result = real();
     if (watching && result == ncclSuccess)
         ++*thread_brackets(copy);
@@ -26,12 +26,12 @@ struct ending {
     bool record;
 };
 
-static struct ending begin_end(const struct nccl_copy *copy, const void *site,
-                               bool launches)
+static struct ending begin_end(const struct nccl_copy *copy,
+                               struct hook_from from, bool launches)
 {
     int brackets = *thread_brackets(copy);
     struct ending ending = {.watching =
-                                hook_enter_quietly(site) && brackets > 0};
+                                hook_enter_quietly(from) && brackets > 0};
     if (ending.watching && brackets == 1)
         ending.group = thread_state.group[copy_number(copy)];
     ending.record = ending.group && init_has_begun();
@@ -64,7 +64,7 @@ ncclResult_t hook_ncclGroupEnd(HOOK_CALL)
     real_ncclGroupEnd_t *real = real_ncclGroupEnd(copy);
     if (!real)
         return ncclInvalidUsage;
-    struct ending ending = begin_end(copy, site, true);
+    struct ending ending = begin_end(copy, from, true);
     return finish_end(copy, &ending, real());
 }
 
@@ -74,6 +74,6 @@ ncclResult_t hook_ncclGroupSimulateEnd(HOOK_CALL, ncclSimInfo_t *simInfo)
     real_ncclGroupSimulateEnd_t *real = real_ncclGroupSimulateEnd(copy);
     if (!real)
         return ncclInvalidUsage;
-    struct ending ending = begin_end(copy, site, !simInfo);
+    struct ending ending = begin_end(copy, from, !simInfo);
     return finish_end(copy, &ending, real(simInfo));
 }

@@ -21,7 +21,7 @@
             .comm = comm,                                                \
             .stream = stream,                                            \
             .copy = copy,                                                \
-            .site = site,                                                \
+            .from = from,                                                \
         };                                                               \
         record_enter(&call);                                             \
         ncclResult_t result = real args_;                                \

@@ -238,7 +238,7 @@ void record_enter(struct call *call)
     call->slot = NULL;
     call->events = -1;
     call->graph = 0;
-    if (!hook_enter(call->site))
+    if (!hook_enter(call->from))
         return;
     struct comm *comm = comm_find(call->comm);
     if (__builtin_expect(!comm, 0) &&
@@ -278,7 +278,7 @@ void record_enter(struct call *call)
     slot->u.call.ordinal = ordinal;
     slot->u.call.count = call->count;
     slot->u.call.stream = (uint64_t)(uintptr_t)call->stream;
-    slot->u.call.site = (uint64_t)(uintptr_t)call->site;
+    slot->u.call.site = (uint64_t)(uintptr_t)call->from.site;
     slot->u.call.type = call->type;
     slot->u.call.redop = call->redop;
     slot->u.call.peer = call->peer;

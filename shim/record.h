@@ -38,7 +38,7 @@ struct call {
     ncclComm_t comm;
     cudaStream_t stream;
     struct nccl_copy *copy;
-    const void *site;
+    struct hook_from from;
     /* Between enter and leave. */
     struct comm *known;
     bool overtakes;       /* calls of its communicator were in progress */
@@ -67,11 +67,8 @@ static inline bool hook_is_within(const struct thread *thread,
     return below > 0 && below < NEAR && thread->frame[1] == thread->link;
 }
 
-static inline bool hook_is_outermost(void)
+static inline bool hook_is_outermost(void *const *frame)
 {
-    /* The frame of whoever inlines this: the caller's frame, where to return.
-     */
-    void *const *frame = __builtin_frame_address(0);
     struct thread *thread = &thread_state;
     if (__builtin_expect(thread->depth != 0, 0) &&
         !hook_is_within(thread, frame))
@@ -85,15 +82,16 @@ static inline bool hook_is_outermost(void)
 
 /* Enters a hook. True: the program's own call in a process that records.
  * hook_leave() follows in either case. */
-static inline bool hook_enter(const void *site)
+static inline bool hook_enter(struct hook_from from)
 {
-    return hook_is_outermost() && !real_is_nccl(site) && init_recording();
+    return hook_is_outermost(from.frame) && !real_is_nccl(from.site) &&
+           init_recording();
 }
 
 /* The same for calls that say nothing worth beginning for. */
-static inline bool hook_enter_quietly(const void *site)
+static inline bool hook_enter_quietly(struct hook_from from)
 {
-    return hook_is_outermost() && !real_is_nccl(site);
+    return hook_is_outermost(from.frame) && !real_is_nccl(from.site);
 }
 
 static inline void hook_leave(void)

@@ -15,6 +15,13 @@
 struct comm;
 struct group;
 
+/* Where a call comes from. */
+struct hook_from {
+    const void *site;   /* its return address */
+    void *const *frame; /* of the function that it entered: the caller's frame,
+                           where to return */
+};
+
 struct thread {
     int depth; /* hooks entered and not left */
     /* Of the outermost of them: its frame, and where that returns to. */

@@ -3,12 +3,14 @@
 
 #include "hooks.h"
 
-#define THUNK(n_, fn_, ret_, params_, hook_call_)       \
-    static ret_ thunk_##n_##_##fn_ params_              \
-    {                                                   \
-        const void *site = __builtin_return_address(0); \
-        struct nccl_copy *copy = &nccl_copies[n_];      \
-        return hook_call_;                              \
+#define THUNK(n_, fn_, ret_, params_, hook_call_)  \
+    static ret_ thunk_##n_##_##fn_ params_         \
+    {                                              \
+        struct hook_from from = HOOK_FROM;         \
+        struct nccl_copy *copy = &nccl_copies[n_]; \
+        ret_ result = hook_call_;                  \
+        hook_stay(from);                           \
+        return result;                             \
     }
 #define THUNKS(fn_, ret_, params_, hook_call_) \
     THUNK(0, fn_, ret_, params_, hook_call_)   \
@@ -17,9 +19,9 @@
     THUNK(3, fn_, ret_, params_, hook_call_)
 
 #define HOOKED(family_, fn_, ret_, params_, args_) \
-    THUNKS(fn_, ret_, params_, hook_##fn_(copy, site, HOOK_LIST args_))
+    THUNKS(fn_, ret_, params_, hook_##fn_(copy, from, HOOK_LIST args_))
 #define HOOKED_BARE(family_, fn_, ret_) \
-    THUNKS(fn_, ret_, (void), hook_##fn_(copy, site))
+    THUNKS(fn_, ret_, (void), hook_##fn_(copy, from))
 #include "hooked.def"
 
 /* One row of functions per copy. */

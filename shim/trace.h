@@ -19,9 +19,9 @@ struct trace {
     struct store store;
     struct gather gather;
     struct losses losses;
-    bool failing; /* the last write did not succeed */
-    bool full;    /* the size limit is reached */
-    bool removed; /* somebody has deleted the database */
+    bool failing;      /* the last write did not succeed */
+    bool full;         /* the size limit is reached */
+    bool removed;      /* somebody has deleted the database */
     int64_t looked_ns; /* last look at the counters of lost slots */
     uint64_t seen_ops, seen_launches, seen_comms, seen_leaves, seen_pairs,
         seen_graphs, seen_graph_launches, seen_untracked;
