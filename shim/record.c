@@ -247,7 +247,7 @@ void record_enter(struct call *call)
     call->known = comm;
     call->overtakes = pending_any(comm);
     uint32_t stack =
-        stack_of(comm, call->site, (uint32_t)call->op, call->count);
+        stack_of(comm, call->from.site, (uint32_t)call->op, call->count);
     /* After what a first call costs more. */
     int64_t enter_ns = record_now();
     uint64_t ordinal = next_ordinal(call, comm);
