@@ -189,6 +189,15 @@ static void case_tree(struct test *t)
         lower[i] = i;
         upper[i] = n / 2 + i;
     }
+    /* What NCCL refuses in one rank alone does not count in it. */
+    if (me == 1) {
+        expect(ncclCommSplit(t->world, -5, 0, &comm, NULL) ==
+                   ncclInvalidArgument,
+               "a colour that is none");
+        expect(ncclCommShrink(t->world, &me, 1, &half, NULL, 0) ==
+                   ncclInvalidArgument,
+               "without itself");
+    }
     check_nccl(ncclCommSplit(t->world, me ? -1 : 0, 0, &comm, NULL), "split");
     if (comm)
         check_nccl(ncclCommDestroy(comm), "destroy");
@@ -217,10 +226,56 @@ static void case_tree(struct test *t)
     check_nccl(ncclCommDestroy(half), "destroy");
 }
 
+/* NCCL_COMM_ID is set: every communicator has the same id. */
+static void case_comm_id(struct test *t)
+{
+    ncclUniqueId id = shared_id(t);
+    ncclComm_t comm[2];
+
+    for (int i = 0; i < 2; i++) {
+        check_nccl(ncclCommInitRank(&comm[i], t->job.world, id, t->job.rank),
+                   "init");
+        check_nccl(all_reduce(t, comm[i]), "an op");
+        sync(t);
+    }
+    for (int i = 0; i < 2; i++)
+        check_nccl(ncclCommDestroy(comm[i]), "destroy");
+}
+
+/* Two GPUs of rank 0, by ncclCommInitAll, which shows nobody its id, are joined
+ * by rank 1. */
+static void case_all_grow(struct test *t)
+{
+    ncclComm_t pair[2] = {NULL, NULL}, comm[2];
+    ncclUniqueId id = {{0}};
+
+    if (!t->job.rank) {
+        check_nccl(ncclCommInitAll(pair, 2, NULL), "init all");
+        check_nccl(ncclCommGetUniqueId(pair[0], &id), "CommGetUniqueId");
+    }
+    check_cuda(cudaMemcpy(t->d, &id, sizeof(id), cudaMemcpyHostToDevice),
+               "copy");
+    check_nccl(
+        ncclBroadcast(t->d, t->d, sizeof(id), ncclChar, 0, t->world, t->stream),
+        "id");
+    sync(t);
+    check_cuda(cudaMemcpy(&id, t->d, sizeof(id), cudaMemcpyDeviceToHost),
+               "copy");
+    start();
+    for (int i = 0; i < 2 && !t->job.rank; i++)
+        check_nccl(ncclCommGrow(pair[i], 3, NULL, -1, &comm[i], NULL), "grow");
+    if (t->job.rank)
+        check_nccl(ncclCommGrow(NULL, 3, &id, 2, &comm[0], NULL), "join");
+    end();
+    for (int i = 0; i < 2 - t->job.rank; i++)
+        check_nccl(ncclCommDestroy(comm[i]), "destroy");
+    for (int i = 0; i < 2 && !t->job.rank; i++)
+        check_nccl(ncclCommDestroy(pair[i]), "destroy");
+}
+
 static const struct test_case cases[] = {
-    {"groups", case_groups},
-    {"late", case_late},
-    {"tree", case_tree},
+    {"groups", case_groups},   {"late", case_late},         {"tree", case_tree},
+    {"comm_id", case_comm_id}, {"all_grow", case_all_grow},
 };
 
 int main(int argc, char **argv)

@@ -17,9 +17,10 @@ def expect(found, wanted, what):
         jobs.fail("%s:\n  found  %s\n  wanted %s" % (what, found, wanted))
 
 
-def record(tmp, program, case, ranks, machine="fast"):
+def record(tmp, program, case, ranks, machine="fast", env=()):
     trace = os.path.join(tmp, case)
-    jobs.job(machine, ranks, [program, case], trace, {"COMMTRACE_TIMING": "all"})
+    jobs.job(machine, ranks, [program, case], trace,
+             dict(env, COMMTRACE_TIMING="all"))
     return trace, jobs.traces(trace)
 
 
@@ -120,6 +121,19 @@ def shrunk(tmp):
         wanted.append(("shrink", stay, [world], [None], [child]))
     wanted.append(("shrink", [1, 3], [world], [None], [1]))
     expect(origins(dbs), sorted(wanted), "shrinks")
+    no_losses(dbs)
+
+
+def alike(tmp):
+    """Ids that are all the same, and one that nobody was shown."""
+    _, dbs = record(tmp, "record_life", "comm_id", 3,
+                    env={"NCCL_COMM_ID": "127.0.0.1:29400"})
+    expect(origins(dbs), 3 * [("init", [0, 1, 2], [], [], [])], "NCCL_COMM_ID")
+    _, dbs = record(tmp, "record_life", "all_grow", 2)
+    grow = "SELECT uid, rank, nranks FROM comm WHERE origin = 'grow'"
+    (uid, *first), (second, *next_) = rows(dbs[0], grow + " ORDER BY rank")
+    expect((second, first, next_), (uid, [0, 3], [1, 3]), "old ranks")
+    expect(rows(dbs[1], grow), [(uid, 2, 3)], "the new rank")
     no_losses(dbs)
 
 
@@ -250,7 +264,7 @@ def devices(tmp):
 
 
 def main():
-    cases = (tree, grown, shrunk, groups, late, one_sided, ends, scalable,
+    cases = (tree, grown, shrunk, alike, groups, late, one_sided, ends, scalable,
              devices)
     with jobs.Scratch() as tmp:
         for case in cases:

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,6 +19,9 @@
 #include "nccl/segment.h"
 
 #define COMM_MAGIC UINT64_C(0x6661627269634e43)
+/* What NCCL puts in the place of a random number where the environment gives
+ * the address: all ids of the job are then alike. */
+#define MAGIC_OF_COMM_ID UINT64_C(0x0280028002800280)
 #define CONFIG_MAGIC 0xcafebeefu
 
 ncclResult_t comm_check(struct ncclComm *comm)
@@ -245,8 +249,16 @@ NCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId))
     struct sockaddr_in address = {.sin_family = AF_INET};
     unsigned char noise[10];
 
+    const char *env = getenv("NCCL_COMM_ID");
+
     if (!uniqueId)
         return nccl_fail(ncclInvalidArgument, "GetUniqueId: NULL");
+    if (env && *env) {
+        id.magic = MAGIC_OF_COMM_ID;
+        snprintf(id.address, sizeof(id.address), "%s", env);
+        memcpy(uniqueId, &id, sizeof(id));
+        return ncclSuccess;
+    }
     if (getrandom(noise, sizeof(noise), 0) != sizeof(noise))
         return nccl_fail(ncclSystemError, "GetUniqueId: no random numbers");
     segment_sweep();
