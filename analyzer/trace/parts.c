@@ -27,25 +27,35 @@ struct splitting {
     uint64_t *graph_parts; /* per graph: bit per part whose ops it holds */
 };
 
-/* The communicator that the process holds most often, and how often. */
+struct seat { /* a rank of a communicator */
+    uint64_t uid;
+    int64_t rank;
+};
+
+/* The communicator of which the process holds most ranks, and how many. */
 static uint64_t main_uid(const struct ct_process *p, int *n_p)
 {
-    struct ct_intern uids = {0};
+    struct ct_intern uids = {0}, seats = {0};
     int *held = ct_alloc((size_t)p->ncomms + 1, sizeof(*held));
     uint64_t uid = 0;
     int i;
 
     *n_p = 1;
     for (i = 0; i < p->ncomms; i++) {
-        const uint64_t *key = &p->comms[i].uid;
-        const int n = ++held[ct_intern_add(&uids, key, sizeof(*key))];
+        const struct seat seat = {p->comms[i].uid, p->comms[i].rank};
+        const int known = seats.n;
+        int key;
 
-        if (n > *n_p) {
-            *n_p = n;
-            uid = *key;
+        if (ct_intern_add(&seats, &seat, sizeof(seat)) != known)
+            continue;
+        key = ct_intern_add(&uids, &seat.uid, sizeof(seat.uid));
+        if (++held[key] > *n_p) {
+            *n_p = held[key];
+            uid = seat.uid;
         }
     }
     ct_intern_release(&uids);
+    ct_intern_release(&seats);
     free(held);
     return uid;
 }
@@ -101,8 +111,8 @@ static int by_rank(const void *left, const void *right)
 static void assign(struct splitting *s, uint64_t uid)
 {
     const struct ct_process *p = s->whole;
-    struct ranked *order = ct_alloc((size_t)s->nparts, sizeof(*order));
-    int i, n = 0;
+    struct ranked *order = ct_alloc((size_t)p->ncomms, sizeof(*order));
+    int i, n = 0, part = -1;
 
     for (i = 0; i < p->ncomms; i++) {
         s->part_of[i] = CT_NONE;
@@ -111,8 +121,9 @@ static void assign(struct splitting *s, uint64_t uid)
     }
     qsort(order, (size_t)n, sizeof(*order), by_rank);
     for (i = 0; i < n; i++) {
-        s->device[i] = p->comms[order[i].comm].device;
-        give(s, order[i].comm, i);
+        part += !i || order[i].rank != order[i - 1].rank;
+        s->device[part] = p->comms[order[i].comm].device;
+        give(s, order[i].comm, part);
     }
     free(order);
     for (i = 0; i < p->ncomms; i++)

@@ -146,7 +146,8 @@ static void wait_for(struct test *t, int peer, int times)
     check_nccl(ncclWaitSignal(1, &desc, t->world, t->stream), "WaitSignal");
 }
 
-/* Each rank puts into its neighbour's window, small and large, and signals. */
+/* Each rank puts into its neighbour's window, small and large, and signals. A
+ * put may come before the one before it was looked at. */
 static void case_one_sided(struct test *t)
 {
     int n = t->job.world, me = t->job.rank, to = (me + 1) % n;
@@ -155,8 +156,8 @@ static void case_one_sided(struct test *t)
     ncclWindow_t win;
     ncclWaitSignalDesc_t both[2] = {{1, from, 0, 0}, {1, from, 0, 0}};
 
-    check_cuda(cudaMalloc((void **)&window, 2 * BIG * sizeof(int)), "malloc");
-    check_nccl(ncclCommWindowRegister(t->world, window, 2 * BIG * sizeof(int),
+    check_cuda(cudaMalloc((void **)&window, 3 * BIG * sizeof(int)), "malloc");
+    check_nccl(ncclCommWindowRegister(t->world, window, 3 * BIG * sizeof(int),
                                       &win, NCCL_WIN_COLL_SYMMETRIC),
                "WindowRegister");
     set(t, 100 + me);
@@ -175,12 +176,13 @@ static void case_one_sided(struct test *t)
     check_cuda(cudaMemcpyAsync(window + BIG, h, BIG * sizeof(int),
                                cudaMemcpyHostToDevice, t->stream),
                "copy");
-    check_nccl(ncclPutSignal(window + BIG, BIG, ncclInt32, to, win, 0, 0, 0, 0,
-                             t->world, t->stream),
+    check_nccl(ncclPutSignal(window + BIG, BIG, ncclInt32, to, win,
+                             2 * BIG * sizeof(int), 0, 0, 0, t->world,
+                             t->stream),
                "PutSignal");
     check_nccl(ncclSignal(to, 0, 0, 0, t->world, t->stream), "Signal");
     check_nccl(ncclWaitSignal(2, both, t->world, t->stream), "WaitSignal");
-    check_cuda(cudaMemcpyAsync(h, window, BIG * sizeof(int),
+    check_cuda(cudaMemcpyAsync(h, window + 2 * BIG, BIG * sizeof(int),
                                cudaMemcpyDeviceToHost, t->stream),
                "copy");
     sync(t);

@@ -208,6 +208,9 @@ static void test_one_process(void **state)
     /* A communicator of the second GPU alone, made of the first; a loss. */
     files_sql(db, "INSERT INTO comm (id, uid, origin, parent, nranks, rank,"
                   " device) VALUES (3, 80, 'split', 2, 1, 0, 1)");
+    /* A second one of the same name, as NCCL may number them. */
+    files_sql(db, "INSERT INTO comm (id, uid, origin, nranks, rank, device)"
+                  " VALUES (4, 80, 'grow', 1, 0, 1)");
     files_class(db, 3, 3, CT_OP_ALL_REDUCE, 10, -1);
     files_grouped(db, 3, 3, 0, 1);
     files_launch(db, 4, 1, 3, 1, 9000, 50);
@@ -219,7 +222,7 @@ static void test_one_process(void **state)
     assert_int_equal(trace->processes[0].nops, 1);
     assert_int_equal(trace->processes[0].nlaunches, 0);
     assert_int_equal(trace->processes[0].rank, 0);
-    assert_int_equal(trace->processes[1].ncomms, 2);
+    assert_int_equal(trace->processes[1].ncomms, 3);
     assert_int_equal(trace->processes[1].comms[1].parent, 0);
     assert_int_equal(trace->processes[1].nops, 2);
     assert_int_equal(trace->processes[1].launches[0].first_op, 1);
