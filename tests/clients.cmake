@@ -15,7 +15,15 @@ function(commtrace_client name seconds)
     ENVIRONMENT BUILD=${CMAKE_BINARY_DIR})
 endfunction()
 
+add_executable(host_calls clients/host_calls.c)
+target_link_libraries(host_calls PRIVATE
+  commtrace_flags fabric_nccl ${CMAKE_DL_LIBS})
+target_link_options(host_calls PRIVATE -Wl,--enable-new-dtags)
+
 if(NOT COMMTRACE_SANITIZE)
+  commtrace_client(real_nccl 300 ${PYTHON3} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/clients/test_real_nccl.py
+    $<TARGET_FILE:host_calls>)
   commtrace_client(venv 600 ${CMAKE_SOURCE_DIR}/samples/torch/venv.sh
     ${CMAKE_BINARY_DIR}/torch-venv ${CMAKE_BINARY_DIR})
   set_tests_properties(clients.venv PROPERTIES FIXTURES_SETUP clients_venv)
