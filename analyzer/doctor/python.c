@@ -67,6 +67,7 @@ static void look_into_torch(struct python *python, const char *folder,
         return;
     snprintf(python->nccl, sizeof python->nccl, "%s", closure.nccl);
     snprintf(python->runtime, sizeof python->runtime, "%s", closure.runtime);
+    snprintf(python->driver, sizeof python->driver, "%s", closure.driver);
     if (!*closure.nccl)
         snprintf(python->inside, sizeof python->inside, "%s", closure.inside);
 }

@@ -10,6 +10,7 @@ struct python {
     char package[64];       /* torch, nvidia.nccl; empty: none */
     char nccl[PATH_MAX];    /* the library that is used */
     char runtime[PATH_MAX]; /* libcudart of torch */
+    char driver[PATH_MAX];  /* and its libcuda */
     char inside[PATH_MAX];  /* a library of torch with NCCL in it */
 };
 

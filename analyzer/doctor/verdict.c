@@ -189,6 +189,7 @@ static void judge_python(struct verdict *v, const char *interpreter,
         return; /* then it is a program like any other */
     snprintf(v->nccl, sizeof v->nccl, "%s", python.nccl);
     snprintf(v->runtime, sizeof v->runtime, "%s", python.runtime);
+    snprintf(v->driver, sizeof v->driver, "%s", python.driver);
     if (*python.inside)
         say(v, SIGHT_NO, "static",
             "torch of %s has NCCL linked into %s: its calls cannot be seen",
