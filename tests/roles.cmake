@@ -18,10 +18,13 @@ foreach(name model_fit model_inside model_exchange roles_layouts roles_confusing
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
 
-# Findings on traces written by hand.
-foreach(name findings_stuck)
+# Findings on traces written by hand or generated.
+foreach(name findings_stuck findings_straggler)
   add_executable(${name} ${CMAKE_CURRENT_LIST_DIR}/unit/${name}.c)
   target_link_libraries(${name} PRIVATE trace_files commtrace_findings)
+  target_compile_definitions(${name} PRIVATE
+    TRACEGEN="$<TARGET_FILE:tracegen>")
+  add_dependencies(${name} tracegen)
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()

@@ -135,10 +135,11 @@ static void say_worst(struct out *out, const struct ct_finding_row *row,
     }
     out_say(out, 2,
             "%s: %.3g ms of each %s lost (%.2g %%), between %.3g and %.3g; "
-            "sure %.2f, predicted by %s",
+            "sure %.2f%s%s",
             verdict->finding, row->loss_ms, row->per, verdict->share_percent,
             row->loss_low_ms, row->loss_high_ms, row->confidence,
-            section_source_names[row->source]);
+            isnan(row->predicted_ms) ? "" : ", predicted by ",
+            isnan(row->predicted_ms) ? "" : section_source_names[row->source]);
     if (row->groups > 1)
         out_say(out, 2,
                 "(the worst of %d such groups; they run side by side, their "

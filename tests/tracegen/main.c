@@ -28,6 +28,7 @@ static void usage(FILE *f)
         "  --GBps A,B                bus bandwidth (200,25)\n"
         "  --compute-us T            half a layer, forward (300)\n"
         "  --jitter S                sigma of lognormal factors (0.02)\n"
+        "  --slow R,F                rank R computes F times as long\n"
         "  --barriers N              scalar all-reduces before the start (1)\n"
         "  --eval-every N            steps between evaluations (0: none)\n"
         "  --lone-groups             each lone send, recv in a group\n"
@@ -64,6 +65,17 @@ static void pair(const char *option, char *text, double *values)
     values[1] = number(option, comma + 1, 1e-9);
 }
 
+static void slow(struct options *o, const char *name, char *text)
+{
+    char *comma = strchr(text, ',');
+
+    if (!comma)
+        fail(name, text);
+    *comma = 0;
+    o->slow_rank = (int)number(name, text, 0);
+    o->slow_factor = number(name, comma + 1, 1e-3);
+}
+
 static void order(struct options *o, const char *text)
 {
     static const char *const names[AXES] = {"tp", "pp", "dp"};
@@ -98,6 +110,7 @@ static const struct option names[] = {{"tp", 1, NULL, 't'},
                                       {"GBps", 1, NULL, 'g'},
                                       {"compute-us", 1, NULL, 'c'},
                                       {"jitter", 1, NULL, 'j'},
+                                      {"slow", 1, NULL, 'w'},
                                       {"barriers", 1, NULL, 'r'},
                                       {"eval-every", 1, NULL, 'e'},
                                       {"lone-groups", 0, NULL, 'L'},
@@ -154,6 +167,9 @@ static void set(struct options *o, int key, const char *name, char *value)
         break;
     case 'c':
         o->compute_us = number(name, value, 0);
+        break;
+    case 'w':
+        slow(o, name, value);
         break;
     case 'j':
         o->jitter = number(name, value, 0);
@@ -293,6 +309,8 @@ int main(int argc, char **argv)
                         .GBps = {200, 25},
                         .compute_us = 300,
                         .jitter = 0.02,
+                        .slow_rank = -1,
+                        .slow_factor = 1,
                         .seed = 1};
     struct simulation s;
     struct layout layout;

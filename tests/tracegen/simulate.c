@@ -211,6 +211,9 @@ static bool step_rank(struct simulation *s, int r)
     switch (in->call) {
     case COMPUTE:
         rank->now_ns += (int64_t)(1e3 * in->compute_us *
+                                  (r == s->layout->options->slow_rank
+                                       ? s->layout->options->slow_factor
+                                       : 1) *
                                   jittered(s->layout->options, (uint64_t)r + 1,
                                            rank->draws++));
         break;

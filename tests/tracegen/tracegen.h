@@ -31,8 +31,10 @@ struct options {
     double alpha_us[2], GBps[2]; /* inside a host, between hosts */
     double compute_us;           /* of half a layer, forward */
     double jitter;               /* sigma of lognormal factors */
-    bool lone_groups;            /* each lone send or recv in a group */
-    bool sweep;                  /* sizes x iterations instead of steps */
+    int slow_rank;               /* -1: none */
+    double slow_factor;          /* of its computing */
+    bool lone_groups;   /* each lone send or recv in a group */
+    bool sweep;         /* sizes x iterations instead of steps */
     uint64_t seed;
     long ops; /* choose steps so that about so many come out; 0 */
     const char *out;

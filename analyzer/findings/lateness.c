@@ -1,0 +1,320 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "findings/straggler.h"
+
+#define SAME_TIME_NS 5000 /* ranks that come so close come together */
+
+struct arrival {               /* over the ranks of one instance */
+    int64_t start, next_start; /* latest, next to it; absolute */
+    int64_t ns, next_ns;       /* shortest duration, next to it */
+    int last_start, last_ns;   /* processes */
+    unsigned seen;
+};
+
+struct work {
+    const struct ct_case *c;
+    struct ct_lateness *lateness;
+    struct arrival *arrivals; /* per instance */
+    double *late_ns;          /* per row: in the step that is being walked */
+};
+
+static bool is_large_p2p(const struct ct_usage *usage)
+{
+    return usage->src != CT_NONE && usage->bytes > 0;
+}
+
+static bool has_p2p(const struct ct_job *job)
+{
+    for (int u = 0; u < job->nusages; u++)
+        if (is_large_p2p(&job->usages[u]))
+            return true;
+    return false;
+}
+
+static bool has_role(const struct ct_case *c, int usage)
+{
+    const int role = c->roles->of_usage[usage];
+    const enum ct_role_id id =
+        role == CT_NONE ? CT_ROLE_UNKNOWN : c->roles->roles[role].role;
+
+    return id == CT_ROLE_TP || id == CT_ROLE_DP;
+}
+
+/* Those whose ranks do the same work, so that the last one has no excuse. */
+static bool *choose_comms(const struct ct_case *c)
+{
+    bool *chosen = calloc((size_t)c->job->ncomms + 1, sizeof *chosen);
+    bool any = false;
+
+    for (int u = 0; u < c->job->nusages; u++)
+        any = any || has_role(c, u);
+    for (int u = 0; chosen && u < c->job->nusages; u++) {
+        const struct ct_comm *comm = &c->job->comms[c->job->usages[u].comm];
+
+        if (comm->nranks > 1 && comm->nknown == comm->nranks &&
+            (has_role(c, u) || (!any && !has_p2p(c->job))))
+            chosen[c->job->usages[u].comm] = true;
+    }
+    return chosen;
+}
+
+static bool one_clock(const struct ct_trace *trace, const struct ct_comm *comm)
+{
+    const struct ct_process *first =
+        &trace->processes[comm->members[0].process];
+
+    for (int i = 1; i < comm->nranks; i++)
+        if (!ct_same_clock(first, &trace->processes[comm->members[i].process]))
+            return false;
+    return true;
+}
+
+static bool lay_out(const struct ct_case *c, struct ct_lateness *l)
+{
+    bool *chosen = choose_comms(c);
+    size_t room = 1;
+
+    l->first = malloc(((size_t)c->job->ncomms + 1) * sizeof *l->first);
+    for (int i = 0; chosen && i < c->job->ncomms; i++)
+        room += chosen[i] ? (size_t)c->job->comms[i].nranks : 0;
+    l->rows = calloc(room, sizeof *l->rows);
+    for (int i = 0; chosen && l->first && l->rows && i < c->job->ncomms; i++) {
+        const struct ct_comm *comm = &c->job->comms[i];
+
+        l->first[i] = CT_NONE;
+        if (!chosen[i])
+            continue;
+        l->first[i] = l->n;
+        for (int r = 0; r < comm->nranks; r++)
+            l->rows[l->n++] =
+                (struct ct_late){.comm = i,
+                                 .process = comm->members[r].process,
+                                 .by_clock = one_clock(c->trace, comm)};
+    }
+    free(chosen);
+    return chosen && l->first && l->rows;
+}
+
+static void note_arrival(struct arrival *a, const struct ct_process *p,
+                         int process, const struct ct_op_row *op)
+{
+    const int64_t start = p->t0_ns + op->start_ns;
+
+    if (!a->seen++)
+        *a = (struct arrival){INT64_MIN, INT64_MIN, INT64_MAX, INT64_MAX,
+                              process,   process,   1};
+    if (start > a->start) {
+        a->next_start = a->start;
+        a->start = start;
+        a->last_start = process;
+    } else if (start > a->next_start) {
+        a->next_start = start;
+    }
+    if (op->gpu_ns < a->ns) {
+        a->next_ns = a->ns;
+        a->ns = op->gpu_ns;
+        a->last_ns = process;
+    } else if (op->gpu_ns < a->next_ns) {
+        a->next_ns = op->gpu_ns;
+    }
+}
+
+/* The row of the process that issued op; NULL: the op does not count. */
+static struct ct_late *row_of(const struct work *w, const struct ct_process *p,
+                              const struct ct_op_row *op)
+{
+    const struct ct_instance *i;
+    int first;
+
+    if (op->instance == CT_NONE || op->start_ns == CT_NO_TIME ||
+        op->gpu_ns == CT_NO_TIME || op->step == CT_NONE ||
+        p->steps[op->step].kind != CT_STEP_STEADY)
+        return NULL;
+    i = &w->c->job->instances[op->instance];
+    first = w->lateness->first[i->comm];
+    if (first == CT_NONE || i->grouped || i->bound || i->mismatch ||
+        ct_op_infos[i->base].cls != CT_COLL)
+        return NULL;
+    return &w->lateness->rows[first + p->comms[p->classes[op->cls].comm].rank];
+}
+
+static void note_arrivals(struct work *w)
+{
+    for (int i = 0; i < w->c->job->nprocesses; i++) {
+        const int id = w->c->job->processes[i];
+        const struct ct_process *p = &w->c->trace->processes[id];
+
+        for (int o = 0; o < p->nops; o++)
+            if (row_of(w, p, &p->ops[o]))
+                note_arrival(&w->arrivals[p->ops[o].instance], p, id,
+                             &p->ops[o]);
+    }
+}
+
+/* How much later than the next the process came that was last; it: whether it
+ * was this one. By durations a late rank and the one it delays most may be
+ * twice as far apart as they came. */
+static double margin(const struct arrival *a, bool by_clock, int process,
+                     bool *it_p)
+{
+    *it_p = process == (by_clock ? a->last_start : a->last_ns);
+    return by_clock ? (double)(a->start - a->next_start)
+                    : (double)(a->next_ns - a->ns);
+}
+
+static void end_row_step(struct ct_late *row, double ns)
+{
+    if (row->steps < CT_STEPS_KEPT)
+        row->of_step[row->steps] = (float)ns;
+    row->steps++;
+    row->sum += ns;
+    row->squares += ns * ns;
+}
+
+static void end_step(struct work *w, const struct ct_process *p)
+{
+    for (int i = 0; i < p->ncomms; i++) {
+        const int first = w->lateness->first[p->comms[i].comm];
+
+        if (first == CT_NONE)
+            continue;
+        end_row_step(&w->lateness->rows[first + p->comms[i].rank],
+                     w->late_ns[first + p->comms[i].rank]);
+        w->late_ns[first + p->comms[i].rank] = 0;
+    }
+}
+
+static void add_op(struct work *w, int process, const struct ct_op_row *op)
+{
+    const struct ct_process *p = &w->c->trace->processes[process];
+    struct ct_late *row = row_of(w, p, op);
+    const struct arrival *a;
+    double ns;
+    bool it;
+
+    if (!row)
+        return;
+    a = &w->arrivals[op->instance];
+    if ((int)a->seen != w->c->job->comms[row->comm].nranks)
+        return;
+    ns = margin(a, row->by_clock, process, &it);
+    if (ns < SAME_TIME_NS)
+        return;
+    row->calls++;
+    if (!it)
+        return;
+    row->last++;
+    w->late_ns[row - w->lateness->rows] += ns;
+}
+
+/* Waits of process per steady step: in each of its rows those of all other
+ * communicators. */
+static void add_waits(struct work *w, int process)
+{
+    const struct ct_process *p = &w->c->trace->processes[process];
+    double all = 0;
+
+    for (int o = 0; o < p->nops; o++) {
+        const struct ct_op_row *op = &p->ops[o];
+        const int first =
+            w->lateness->first[p->comms[p->classes[op->cls].comm].comm];
+        struct ct_op_cost cost;
+
+        if (op->step == CT_NONE || p->steps[op->step].kind != CT_STEP_STEADY ||
+            !ct_op_cost(w->c->trace, process, o, &cost))
+            continue;
+        all += (double)cost.wait_ns;
+        if (first != CT_NONE)
+            w->lateness->rows[first + p->comms[p->classes[op->cls].comm].rank]
+                .wait_ns -= (double)cost.wait_ns;
+    }
+    for (int i = 0; i < p->ncomms; i++)
+        if (w->lateness->first[p->comms[i].comm] != CT_NONE)
+            w->lateness
+                ->rows[w->lateness->first[p->comms[i].comm] + p->comms[i].rank]
+                .wait_ns += all;
+}
+
+static void walk(struct work *w)
+{
+    for (int i = 0; i < w->c->job->nprocesses; i++) {
+        const int id = w->c->job->processes[i];
+        const struct ct_process *p = &w->c->trace->processes[id];
+
+        for (int s = 0; s < p->nsteps; s++) {
+            if (p->steps[s].kind != CT_STEP_STEADY)
+                continue;
+            for (int o = p->steps[s].first_op; o <= p->steps[s].last_op; o++)
+                add_op(w, id, &p->ops[o]);
+            end_step(w, p);
+        }
+        add_waits(w, id);
+    }
+}
+
+/* Steps are the same for all ranks where all have as many. */
+static void compare_steps(struct ct_late *rows, int n)
+{
+    int steps = rows[0].steps;
+
+    for (int i = 1; i < n; i++)
+        if (rows[i].steps != steps)
+            return;
+    for (int s = 0; s < steps && s < CT_STEPS_KEPT; s++) {
+        int most = 0;
+        double sum = 0;
+
+        for (int i = 0; i < n; i++) {
+            sum += (double)rows[i].of_step[s];
+            if (rows[i].of_step[s] > rows[most].of_step[s])
+                most = i;
+        }
+        rows[most].dominated += (double)rows[most].of_step[s] > sum / 2;
+    }
+}
+
+static bool begin(const struct ct_case *c, struct work *w)
+{
+    struct ct_lateness *l = w->lateness;
+
+    if (!lay_out(c, l))
+        return false;
+    w->arrivals = calloc((size_t)c->job->ninstances + 1, sizeof *w->arrivals);
+    w->late_ns = calloc((size_t)l->n + 1, sizeof *w->late_ns);
+    l->of_step = calloc((size_t)(l->n + 1) * CT_STEPS_KEPT, sizeof *l->of_step);
+    for (int i = 0; l->of_step && i < l->n; i++)
+        l->rows[i].of_step = l->of_step + (size_t)i * CT_STEPS_KEPT;
+    return w->arrivals && w->late_ns && l->of_step;
+}
+
+int ct_lateness_measure(const struct ct_case *c, struct ct_lateness *lateness)
+{
+    struct work w = {.c = c, .lateness = lateness};
+    bool good;
+
+    *lateness = (struct ct_lateness){0};
+    good = begin(c, &w);
+    if (good) {
+        note_arrivals(&w);
+        walk(&w);
+        for (int i = 0; i < c->job->ncomms; i++)
+            if (lateness->first[i] != CT_NONE)
+                compare_steps(&lateness->rows[lateness->first[i]],
+                              c->job->comms[i].nranks);
+    }
+    free(w.arrivals);
+    free(w.late_ns);
+    if (good)
+        return 0;
+    ct_lateness_release(lateness);
+    return -1;
+}
+
+void ct_lateness_release(struct ct_lateness *lateness)
+{
+    free(lateness->rows);
+    free(lateness->first);
+    free(lateness->of_step);
+    *lateness = (struct ct_lateness){0};
+}
