@@ -58,9 +58,10 @@ static void *answer_for(enum real_id id, void *handle, const void *site)
     void *symbol = find(handle, real_names[id].name, site);
     const struct link_map *object = symbol ? scope_object(symbol) : NULL;
     /* What is before us calls us, or holds NCCL itself; and a library that asks
-     * for its own functions, or NCCL for others, is not the program. */
-    if (!object || scope_is_before_us(object) || object == scope_object(site) ||
-        real_is_nccl(site))
+     * for its own functions, or NCCL for others, is not the program. A tool
+     * after us may take ours for its own, as the loader does. */
+    if (!object || scope_is_us(object) || scope_is_before_us(object) ||
+        object == scope_object(site) || real_is_nccl(site))
         return NULL;
     symbol = ways_symbol(id, symbol, handle, site);
     /* Looks for what is there: dlerror() has no error of ours to tell. */

@@ -1,6 +1,7 @@
 #include "real.h"
 
 #include "scope.h"
+#include "thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -127,10 +128,13 @@ real_function real_resolve(struct nccl_copy *copy, enum real_id id)
         atomic_load_explicit(&copy->object, memory_order_acquire);
     if (!object || real_names[id].family != REAL_NCCL)
         return NULL;
+    struct thread_hold before;
     int saved = errno;
+    thread_hold(&before);
     real_function found = scope_function(scope_in(object, real_names[id].name));
     if (found)
         leads_to(copy, id, found);
+    thread_release(&before);
     errno = saved;
     return atomic_load_explicit(&copy->functions[id], memory_order_relaxed);
 }

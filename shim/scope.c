@@ -8,25 +8,38 @@
 /* Since glibc 2.34, in libc.so itself. */
 #define LIBC_DLSYM "GLIBC_2.34"
 
+/* The C library's own. dlvsym() passes by what carries no version, as other
+ * tools' dlsym. */
+SCOPE_UNCHECKED static scope_dlsym *plain(void)
+{
+    static _Atomic(real_function) libc;
+    real_function known = atomic_load_explicit(&libc, memory_order_relaxed);
+    if (__builtin_expect(!known, 0)) {
+        void *found = dlvsym(RTLD_NEXT, "dlsym", LIBC_DLSYM);
+        known = (real_function)(uintptr_t)found;
+        atomic_store_explicit(&libc, known, memory_order_relaxed);
+    }
+    return (scope_dlsym *)known;
+}
+
 SCOPE_UNCHECKED scope_dlsym *scope_next(void)
 {
     static _Atomic(real_function) next;
     real_function known = atomic_load_explicit(&next, memory_order_relaxed);
     if (__builtin_expect(!known, 0)) {
-        /* dlvsym() passes by what carries no version, as other tools' dlsym.
-         * It finds the one that looks up in the right order. */
-        void *found = dlvsym(RTLD_NEXT, "dlsym", LIBC_DLSYM);
-        scope_dlsym *ask = (scope_dlsym *)(uintptr_t)found;
+        scope_dlsym *ask = plain();
         void *after = ask ? ask(RTLD_NEXT, "dlsym") : NULL;
-        known = (real_function)(uintptr_t)(after ? after : found);
+        known = after ? (real_function)(uintptr_t)after : (real_function)ask;
         atomic_store_explicit(&next, known, memory_order_relaxed);
     }
     return (scope_dlsym *)known;
 }
 
+/* As the loader binds a call, whatever other tools answer to look-ups: theirs
+ * may be our own. */
 static void *look(void *handle, const char *name, const char *version)
 {
-    return version ? dlvsym(handle, name, version) : scope_next()(handle, name);
+    return version ? dlvsym(handle, name, version) : plain()(handle, name);
 }
 
 static void *look_into(const char *path, const char *name, const char *version)
@@ -83,6 +96,11 @@ static const struct link_map *us(void)
         atomic_store_explicit(&known, object, memory_order_relaxed);
     }
     return object;
+}
+
+bool scope_is_us(const struct link_map *object)
+{
+    return object == us();
 }
 
 /* Objects that came before us at the start stay for good, in this order. */

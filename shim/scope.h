@@ -34,6 +34,7 @@ const struct link_map *scope_object(const void *address);
 const char *scope_soname(const struct link_map *object);
 
 /* Whether it comes before us in the global scope. */
+bool scope_is_us(const struct link_map *object);
 bool scope_is_before_us(const struct link_map *object);
 
 /* Whether an object between this one, which is before us, and us has the name.
