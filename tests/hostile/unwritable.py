@@ -62,13 +62,15 @@ def read_only(bare):
 
 def too_long(bare):
     """SQLite takes no such path: the line says what is wrong with it."""
-    for trace in "/tmp/" + "deep/" * 100, "/tmp/" + "x" * 2000:
+    top = os.path.join(tempfile.mkdtemp(), "deep")
+    for trace in top + "/deep" * 100, os.path.dirname(top) + "/" + "x" * 2000:
         done = jobs.job("one_host", 2, JOB, trace)
         compare("long path", bare, done, 2)
         if "may have 500 bytes" not in lines(done.stderr)[0]:
             traces.fail("long path: %s" % lines(done.stderr))
-        if os.path.exists("/tmp/deep"):
-            traces.fail("long path: left /tmp/deep")
+        if os.path.exists(top):
+            traces.fail("long path: left %s" % top)
+    os.rmdir(os.path.dirname(top))
 
 
 def accounted(folder, log):

@@ -68,6 +68,7 @@ WAYS = {way.name: way for way in [
         env={"COMMTRACE_RING_SLOTS": "64"}),
     Way("million", "a million ops in one group", None),
     Way("local", "NCCL loaded RTLD_LOCAL"),
+    Way("lookup", "NCCL's functions by dlsym"),
     Way("reload", "dlclose of libnccl", 30),
     Way("config", "a configuration of rubbish", 1),
     Way("environment", "environment changed before, between and after"),
