@@ -120,23 +120,37 @@ static void note_arrival(struct arrival *a, const struct ct_process *p,
     }
 }
 
+/* Row of a process in one of its communicators; NULL: none, or another holds
+ * that rank. */
+static struct ct_late *row_in(const struct work *w, int process, int comm_row)
+{
+    const struct ct_comm_row *comm =
+        &w->c->trace->processes[process].comms[comm_row];
+    const int first = w->lateness->first[comm->comm];
+    struct ct_late *row;
+
+    if (first == CT_NONE || comm->rank < 0)
+        return NULL;
+    row = &w->lateness->rows[first + comm->rank];
+    return row->process == process ? row : NULL;
+}
+
 /* The row of the process that issued op; NULL: the op does not count. */
-static struct ct_late *row_of(const struct work *w, const struct ct_process *p,
+static struct ct_late *row_of(const struct work *w, int process,
                               const struct ct_op_row *op)
 {
+    const struct ct_process *p = &w->c->trace->processes[process];
     const struct ct_instance *i;
-    int first;
 
     if (op->instance == CT_NONE || op->start_ns == CT_NO_TIME ||
         op->gpu_ns == CT_NO_TIME || op->step == CT_NONE ||
         p->steps[op->step].kind != CT_STEP_STEADY)
         return NULL;
     i = &w->c->job->instances[op->instance];
-    first = w->lateness->first[i->comm];
-    if (first == CT_NONE || i->grouped || i->bound || i->mismatch ||
+    if (i->grouped || i->bound || i->mismatch ||
         ct_op_infos[i->base].cls != CT_COLL)
         return NULL;
-    return &w->lateness->rows[first + p->comms[p->classes[op->cls].comm].rank];
+    return row_in(w, process, p->classes[op->cls].comm);
 }
 
 static void note_arrivals(struct work *w)
@@ -146,7 +160,7 @@ static void note_arrivals(struct work *w)
         const struct ct_process *p = &w->c->trace->processes[id];
 
         for (int o = 0; o < p->nops; o++)
-            if (row_of(w, p, &p->ops[o]))
+            if (row_of(w, id, &p->ops[o]))
                 note_arrival(&w->arrivals[p->ops[o].instance], p, id,
                              &p->ops[o]);
     }
@@ -172,23 +186,25 @@ static void end_row_step(struct ct_late *row, double ns)
     row->squares += ns * ns;
 }
 
-static void end_step(struct work *w, const struct ct_process *p)
+static void end_step(struct work *w, int process)
 {
-    for (int i = 0; i < p->ncomms; i++) {
-        const int first = w->lateness->first[p->comms[i].comm];
+    const struct ct_process *p = &w->c->trace->processes[process];
 
-        if (first == CT_NONE)
+    for (int i = 0; i < p->ncomms; i++) {
+        struct ct_late *row = row_in(w, process, i);
+        double *late_ns;
+
+        if (!row)
             continue;
-        end_row_step(&w->lateness->rows[first + p->comms[i].rank],
-                     w->late_ns[first + p->comms[i].rank]);
-        w->late_ns[first + p->comms[i].rank] = 0;
+        late_ns = &w->late_ns[row - w->lateness->rows];
+        end_row_step(row, *late_ns);
+        *late_ns = 0;
     }
 }
 
 static void add_op(struct work *w, int process, const struct ct_op_row *op)
 {
-    const struct ct_process *p = &w->c->trace->processes[process];
-    struct ct_late *row = row_of(w, p, op);
+    struct ct_late *row = row_of(w, process, op);
     const struct arrival *a;
     double ns;
     bool it;
@@ -208,8 +224,7 @@ static void add_op(struct work *w, int process, const struct ct_op_row *op)
     w->late_ns[row - w->lateness->rows] += ns;
 }
 
-/* Waits of process per steady step: in each of its rows those of all other
- * communicators. */
+/* Waits of process: in each of its rows those of all other communicators. */
 static void add_waits(struct work *w, int process)
 {
     const struct ct_process *p = &w->c->trace->processes[process];
@@ -217,23 +232,23 @@ static void add_waits(struct work *w, int process)
 
     for (int o = 0; o < p->nops; o++) {
         const struct ct_op_row *op = &p->ops[o];
-        const int first =
-            w->lateness->first[p->comms[p->classes[op->cls].comm].comm];
+        struct ct_late *row;
         struct ct_op_cost cost;
 
         if (op->step == CT_NONE || p->steps[op->step].kind != CT_STEP_STEADY ||
             !ct_op_cost(w->c->trace, process, o, &cost))
             continue;
         all += (double)cost.wait_ns;
-        if (first != CT_NONE)
-            w->lateness->rows[first + p->comms[p->classes[op->cls].comm].rank]
-                .wait_ns -= (double)cost.wait_ns;
+        row = row_in(w, process, p->classes[op->cls].comm);
+        if (row)
+            row->wait_ns -= (double)cost.wait_ns;
     }
-    for (int i = 0; i < p->ncomms; i++)
-        if (w->lateness->first[p->comms[i].comm] != CT_NONE)
-            w->lateness
-                ->rows[w->lateness->first[p->comms[i].comm] + p->comms[i].rank]
-                .wait_ns += all;
+    for (int i = 0; i < p->ncomms; i++) {
+        struct ct_late *row = row_in(w, process, i);
+
+        if (row)
+            row->wait_ns += all;
+    }
 }
 
 static void walk(struct work *w)
@@ -247,7 +262,7 @@ static void walk(struct work *w)
                 continue;
             for (int o = p->steps[s].first_op; o <= p->steps[s].last_op; o++)
                 add_op(w, id, &p->ops[o]);
-            end_step(w, p);
+            end_step(w, id);
         }
         add_waits(w, id);
     }

@@ -728,7 +728,7 @@ static void start_processes(struct maker *maker)
         process->rank = r;
         process->world_size = maker->nranks;
         process->node = process->domain = r / maker->ranks_per_node;
-        process->host = process->host_id =
+        process->host = process->host_id = process->boot_id =
             process->node == 0 ? "alpha" : "beta";
         process->ncomms = maker->ncomms;
         process->comms =
