@@ -253,6 +253,8 @@ int doctor_run(const struct cli *cli)
     check_runtime(&c);
     works = machine_check_recorder(c.library, found, &c.facts) == 0;
     options_read(&c.options, &c.facts);
+    if (cli->dir)
+        c.options.dir = cli->dir;
     places_check(&c.places, &c.options, &c.facts);
     machine_check_environment(c.library, &c.facts);
     judge(&c, works);

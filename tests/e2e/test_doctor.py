@@ -285,6 +285,17 @@ def usage(tmp):
         jobs.fail("without a command: %d, %s" % (status, out))
 
 
+def folder(tmp):
+    for words, env in ((["--dir", tmp + "/a/b"], {}),
+                       ([], {"COMMTRACE_DIR": tmp + "/a/b"}),
+                       (["--dir", tmp + "/a/b"], {"COMMTRACE_DIR": "/none"})):
+        status, out, _ = doctor("--json", *words, env=env)
+        if status or json.loads(out)["dir"] != tmp + "/a/b":
+            jobs.fail("%s, %s: %s" % (words, env, out))
+    if os.listdir(tmp):
+        jobs.fail("doctor made %s" % os.listdir(tmp))
+
+
 def golden(tmp):
     """One screen: what differs between machines has a name instead."""
     path = build(tmp, "job", CALLS, "-L" + FABRIC, "-lnccl", "-lcudart",
@@ -310,7 +321,8 @@ def golden(tmp):
 
 def main():
     for test in (linked, dlopened, no_nccl, static, nccl_inside, foreign,
-                 setuid, python, environment, usage, golden):
+                 setuid, python, environment, usage, folder,
+                 golden):
         with jobs.Scratch() as tmp:
             test(os.path.realpath(tmp))
     print("every verdict")
