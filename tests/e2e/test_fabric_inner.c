@@ -116,6 +116,13 @@ static void types(ncclComm_t comm)
     counted(0);
 }
 
+static void destroy(ncclComm_t comm)
+{
+    REAL(ncclCommDestroy, ncclResult_t, (ncclComm_t));
+
+    check(real_(comm) == ncclSuccess, "CommDestroy");
+}
+
 /* A communicator of its own that does not block. */
 static void configured(void)
 {
@@ -149,6 +156,7 @@ static void configured(void)
     counted(0);
     check(takes(comm, 0, 0) && counted(ASYNC_ERROR) == 1,
           "state of a communicator that does not block");
+    destroy(comm);
 }
 
 int main(void)
@@ -162,6 +170,7 @@ int main(void)
     send(comm);
     types(comm);
     configured();
+    destroy(comm);
     printf("%d as it should be\n", version);
     return 0;
 }
