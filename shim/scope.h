@@ -34,6 +34,9 @@ const struct link_map *scope_object(const void *address);
 const char *scope_soname(const struct link_map *object);
 
 /* Whether it comes before us in the global scope. */
+/* Another copy of this library comes before us, and sees all that we do. */
+bool scope_is_second(void);
+
 bool scope_is_us(const struct link_map *object);
 bool scope_is_before_us(const struct link_map *object);
 
