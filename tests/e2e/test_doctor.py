@@ -253,6 +253,8 @@ def environment(tmp):
             ({"COMMTRACE_MAX_MB": "0"}, "not a number from 1"),
             ({"COMMTRACE_TIMNG": "all"}, "no option of the recorder"),
             ({"COMMTRACE_MAX_MB": "1048576"}, "may write 1 TiB"),
+            ({"COMMTRACE_STACKS": "off"}, "callers: COMMTRACE_STACKS"),
+            ({"COMMTRACE_TIMING": "off"}, "times: COMMTRACE_TIMING"),
             ({"NCCL_DEBUG": "INFO"}, "NCCL_DEBUG=INFO stays yours")):
         status, got = answer(path, env=env)
         if status or not any(words in f["text"] for f in got["facts"]):
