@@ -121,6 +121,13 @@ def linked(tmp):
             jobs.fail("%s: no trace" % command)
     verdict("env", ["env", "A=1", path], "yes", "linked")
     verdict("sh", ["sh", "-c", path], "maybe", "children")
+    # Where a library lies beside the program, a link to it finds it as well.
+    os.makedirs(os.path.join(tmp, "bin"))
+    build(tmp, "libbeside.so", "int x;", "-shared", "-fPIC")
+    build(tmp, "bin/beside", HELLO, "-L" + tmp, "-Wl,--no-as-needed",
+          "-l:libbeside.so", "-Wl,-rpath,$ORIGIN/..")
+    os.symlink("bin/beside", os.path.join(tmp, "alias"))
+    verdict("a link", [os.path.join(tmp, "alias")], "no", "none")
     gone = build(tmp, "libgone.so", INSIDE, "-shared", "-fPIC")
     path = build(tmp, "broken", HELLO, "-L" + tmp, "-Wl,--no-as-needed",
                  "-l:libgone.so")
@@ -154,6 +161,11 @@ def static(tmp):
         return
     why = verdict("static", [path], "no", "static", "linked statically")["why"]
     refuses("static", [path], why)
+    shutil.copy(path, path + "-stripped")
+    subprocess.run(["strip", path + "-stripped"], check=True)
+    verdict("stripped", [path + "-stripped"], "no", "static")
+    if "ran" not in run("--", path + "-stripped")[1]:
+        jobs.fail("run refuses what it does not know")
     verdict("static, starts others", [build(tmp, "s2", STARTS, "-static")],
             "maybe", "children")
     path = build(tmp, "s3", STARTS + INSIDE, "-static")
