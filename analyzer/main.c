@@ -30,6 +30,11 @@ static const struct cli_command commands[] = {
     {"groups", groups_run, cli_plain_options, "DIR|FILE...",
      "List communicators: their ranks, places, links and roles.",
      "  commtrace groups commtrace-4711", CLI_READS},
+    {"stacks", stacks_run, cli_stacks_options, "DIR|FILE...",
+     "Say which code calls NCCL, worst first, by its stacks.",
+     "  commtrace stacks --limit 5 commtrace-4711\n"
+     "  commtrace stacks --json --rank 0 commtrace-4711",
+     CLI_READS},
     {"model", model_run, cli_model_options, "DIR|FILE...",
      "Fit T = alpha + S / bandwidth; show observed beside predicted.",
      "  commtrace model commtrace-4711\n"
@@ -40,7 +45,7 @@ static const struct cli_command commands[] = {
      "  commtrace merge --db job.db commtrace-4711\n"
      "  sqlite3 job.db < samples/sql/tp_over_network.sql",
      CLI_READS},
-    {"doctor", doctor_run, cli_doctor_options, "[-- COMMAND [ARGUMENT...]]",
+    {"doctor", doctor_run, cli_plain_options, "[-- COMMAND [ARGUMENT...]]",
      "Say what would be recorded of a command, and what stands in the way.",
      "  commtrace doctor\n"
      "  commtrace doctor -- python train.py",

@@ -5,8 +5,10 @@
 set -eu
 
 demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3"
+# Call sites: libunwind takes the stacks, the others name their frames.
+demo="$demo libunwind8 libdw-dev libelf-dev libbz2-dev libiberty-dev"
 torch="$demo python3 python3-venv"
-tests="$torch clang libcmocka-dev valgrind strace util-linux procps git"
+tests="$torch g++ clang libcmocka-dev valgrind strace util-linux procps git"
 tests="$tests libjemalloc2 libtcmalloc-minimal4"
 case "${1:-tests}" in
 demo) wanted=$demo ;;
@@ -21,7 +23,7 @@ esac
 # What a package is for can also be there without the package.
 have() {
     case "$1" in
-    gcc | clang | cmake | sqlite3 | valgrind | strace | python3 | git)
+    gcc | g++ | clang | cmake | sqlite3 | valgrind | strace | python3 | git)
         command -v "$1" >/dev/null ;;
     ninja-build) command -v ninja >/dev/null ;;
     python3-venv) python3 -c 'import ensurepip' 2>/dev/null ;;

@@ -150,9 +150,23 @@ static void find_table(const struct dl_phdr_info *info, struct mapped *found)
         found->header = at;
         found->table = at + sizeof(*header);
         found->entries = header->count;
-        found->frames_start = info->dlpi_addr + segment->p_vaddr;
-        found->frames_end = found->frames_start + segment->p_memsz;
     }
+}
+
+bool mapped_segment(const struct mapped *mapped, uintptr_t address,
+                    struct range *segment)
+{
+    const ElfW(Phdr) *segments = mapped->segments;
+    for (int i = 0; i < mapped->nsegments; i++) {
+        uintptr_t start = mapped->bias + segments[i].p_vaddr;
+        struct range range = {start, start + segments[i].p_memsz};
+        if (segments[i].p_type == PT_LOAD && segments[i].p_flags & PF_R &&
+            range_has(&range, address)) {
+            *segment = range;
+            return true;
+        }
+    }
+    return false;
 }
 
 struct search {
@@ -171,7 +185,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *data)
     *found = (struct mapped){
         .bias = info->dlpi_addr,
         .start = info->dlpi_addr + segment->p_vaddr,
-        .is_readable = segment->p_flags & PF_R,
+        .segments = info->dlpi_phdr,
+        .nsegments = info->dlpi_phnum,
     };
     found->end = found->start + segment->p_memsz;
     find_table(info, found);

@@ -16,16 +16,36 @@ struct mapped {
     uint32_t module;      /* number, 0: no room for one */
     uintptr_t bias;       /* address minus address in the file */
     uintptr_t start, end; /* the executable segment around the address */
-    bool is_readable;     /* that segment */
     /* Binary search table of .eh_frame_hdr; entries 0: there is none that
      * could be read. */
     uintptr_t header, table, entries;
-    uintptr_t frames_start, frames_end; /* the segment that holds it */
+    const void *segments; /* the loader's, while the module is loaded */
+    int nsegments;
 };
 
 /* The module that holds an address; false where none does. Waits for nobody
  * but those who are adding or removing modules at this moment. */
 bool modules_find(uintptr_t address, struct mapped *found);
+
+/* A range of memory in words: what lies beside its ends in their words is
+ * mapped, too. */
+struct range {
+    uintptr_t start, end;
+};
+
+static inline bool range_has(const struct range *range, uintptr_t address)
+{
+    uintptr_t start = range->start & ~(sizeof(uintptr_t) - 1);
+    uintptr_t end =
+        (range->end + sizeof(uintptr_t) - 1) & ~(sizeof(uintptr_t) - 1);
+    return address >= start && end - start >= sizeof(uintptr_t) &&
+           address - start <= end - start - sizeof(uintptr_t);
+}
+
+/* The segment of a module, which is still loaded, that may be read and has the
+ * word at address; false: there is none. */
+bool mapped_segment(const struct mapped *mapped, uintptr_t address,
+                    struct range *segment);
 
 /* Facts of module number 1 and up. path "": the program itself. Both live as
  * long as the process. build_id: hexadecimal, NULL: the module has none. */

@@ -24,7 +24,8 @@ static struct {
 
 struct walk {
     uintptr_t regs[UNW_REGISTERS];
-    uintptr_t stack_start, stack_end; /* what may be read of it */
+    struct range stack;               /* what may be read of it */
+    struct range latest;              /* segment that was read last */
     struct mapped mapped[MAPPED_MAX]; /* found so far, the latest ones */
     unsigned nmapped, oldest;
 };
@@ -76,27 +77,15 @@ static int get_dyn_info_list_addr(void *space, uintptr_t *address,
     return -UNW_ENOINFO;
 }
 
-/* Whole words: what lies beside a segment in its words is mapped, too. */
-static bool holds(uintptr_t start, uintptr_t end, uintptr_t address)
+/* The thread's stack, and what its functions' files have loaded: unwind tables,
+ * code, and pointers to what handles exceptions. */
+static bool may_read(struct walk *walk, uintptr_t address)
 {
-    start &= ~(sizeof(uintptr_t) - 1);
-    end = (end + sizeof(uintptr_t) - 1) & ~(sizeof(uintptr_t) - 1);
-    return address >= start && end - start >= sizeof(uintptr_t) &&
-           address - start <= end - start - sizeof(uintptr_t);
-}
-
-static bool may_read(const struct walk *walk, uintptr_t address)
-{
-    if (holds(walk->stack_start, walk->stack_end, address))
+    if (range_has(&walk->latest, address) || range_has(&walk->stack, address))
         return true;
-    for (unsigned i = 0; i < walk->nmapped; i++) {
-        const struct mapped *mapped = &walk->mapped[i];
-        if ((mapped->is_readable &&
-             holds(mapped->start, mapped->end, address)) ||
-            (mapped->entries &&
-             holds(mapped->frames_start, mapped->frames_end, address)))
+    for (unsigned i = 0; i < walk->nmapped; i++)
+        if (mapped_segment(&walk->mapped[i], address, &walk->latest))
             return true;
-    }
     return false;
 }
 
@@ -217,8 +206,7 @@ __attribute__((noinline)) size_t unwind_walk(const void *site,
     uintptr_t address = 0, wanted = (uintptr_t)site;
     memset(&walk, 0, sizeof(walk));
     read_registers(walk.regs);
-    walk.stack_start = walk.regs[UNW_SP];
-    walk.stack_end = stack_end;
+    walk.stack = (struct range){walk.regs[UNW_SP], stack_end};
     *cut = false;
     if (unw.init(&cursor, unw.space, &walk) == 0)
         for (int i = 0; i < OURS_MAX && address != wanted; i++)

@@ -43,8 +43,7 @@ enum elf_symbol elf_symbol(const struct elf *elf, const char *name);
  * one has none. */
 bool elf_has_symbols(const struct elf *elf);
 
-/* Whether text is among the constants of the file, or the names of Go's
- * functions, which stay when it is stripped. */
+/* Whether text is among the constants of the file (.rodata). */
 bool elf_mentions(const struct elf *elf, const char *text);
 
 /* "x86-64" and so on, for people. */

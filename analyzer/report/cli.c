@@ -12,6 +12,7 @@ enum {
     KEY_REFERENCE,
     KEY_DB,
     KEY_DIR,
+    KEY_DEBUG_DIR,
     KEY_RANK,
     KEY_STEP,
     KEY_KIND,
@@ -55,6 +56,14 @@ const struct argp_option cli_ops_options[] = {
     {"limit", KEY_LIMIT, "N", 0, "at most N lines", 0},
     {0}};
 
+const struct argp_option cli_stacks_options[] = {
+    OPTION_JSON,
+    {"rank", KEY_RANK, "N", 0, "only calls of this rank of the job", 0},
+    {"limit", KEY_LIMIT, "N", 0, "at most N stacks", 0},
+    {"debug-dir", KEY_DEBUG_DIR, "DIR", 0,
+     "where separate debug files are (default: /usr/lib/debug)", 0},
+    {0}};
+
 const struct argp_option cli_plain_options[] = {OPTION_JSON, {0}};
 
 const struct argp_option cli_model_options[] = {
@@ -65,17 +74,10 @@ const struct argp_option cli_merge_options[] = {
     {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0},
     {0}};
 
-#define OPTION_DIR                                                \
-    {                                                             \
-        "dir", KEY_DIR, "DIR", 0,                                 \
-            "folder of the traces (default: COMMTRACE_DIR, else " \
-            "commtrace-<job>)",                                   \
-            0                                                     \
-    }
-
-const struct argp_option cli_run_options[] = {OPTION_DIR, {0}};
-
-const struct argp_option cli_doctor_options[] = {OPTION_JSON, OPTION_DIR, {0}};
+const struct argp_option cli_run_options[] = {
+    {"dir", KEY_DIR, "DIR", 0,
+     "folder of the traces (default: COMMTRACE_DIR, else commtrace-<job>)", 0},
+    {0}};
 
 int cli_fail(const struct cli *cli, const char *format, ...)
 {
@@ -163,6 +165,9 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_DB:
         cli->db = arg;
+        return 0;
+    case KEY_DEBUG_DIR:
+        cli->debug_dir = arg;
         return 0;
     case KEY_DIR:
         cli->dir = arg;

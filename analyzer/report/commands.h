@@ -7,6 +7,7 @@
 int report_run(const struct cli *cli);
 int ops_run(const struct cli *cli);
 int groups_run(const struct cli *cli);
+int stacks_run(const struct cli *cli);
 int model_run(const struct cli *cli);
 int merge_run(const struct cli *cli);
 

@@ -11,7 +11,7 @@ cd "$tmp"
 "$tracegen" --tp 2 --pp 1 --dp 1 --steps 2 --seed 2 --out small >/dev/null
 for arguments in "report good" "report good small" "ops good" \
     "ops --limit 0 good" "ops --in-flight good" "ops --role TP small" \
-    "groups good" "model good" "model --reference small good" \
+    "groups good" "stacks good" "stacks --rank 1 --limit 1 small" "model good" "model --reference small good" \
     "report --reference small good" "merge --db job.db good small"; do
     # shellcheck disable=SC2086
     "$commtrace" $arguments --json >first.json
@@ -25,6 +25,7 @@ done
 "$commtrace" report --json good >report.json
 "$commtrace" ops --json good >ops.json
 "$commtrace" groups --json good >groups.json
+"$commtrace" stacks --json good >stacks.json
 python3 - <<'PY'
 import glob
 import json
@@ -33,6 +34,7 @@ import sqlite3
 report = json.load(open("report.json"))
 ops = json.load(open("ops.json"))
 groups = json.load(open("groups.json"))
+stacks = json.load(open("stacks.json"))
 assert report["command"] == "report" and len(report["jobs"]) == 1
 job = report["jobs"][0]
 assert list(job) == ["verdict", "job", "node_names", "per", "roles",
@@ -54,6 +56,14 @@ for op in ops["jobs"][0]["ops"]:
         (op["kind"], op["count"], op["peer"], op["ordinal"]))
 assert listed == recorded
 assert len(groups["jobs"][0]["groups"]) == job["job"]["communicators"]
+callers = stacks["jobs"][0]["stacks"]
+assert stacks["jobs"][0]["calls_without_stack"] == 0
+assert sum(c["calls"] for c in callers) == job["job"]["ops"]
+assert sorted(c["ops"] for c in callers) == sorted(
+    {k for ops_ in recorded.values() for k, _, _, _ in ops_})
+for caller in callers:
+    assert [f["module"] for f in caller["frames"]] == [
+        "/opt/job/layers.so", "/opt/job/train", None]
 roles = {row["role"] for row in job["roles"]}
 assert {"TP", "PP", "DP"} <= roles, roles
 PY

@@ -48,7 +48,8 @@ for number, path in enumerate(sorted(glob.glob("good/*.db"))):
                            rank.execute("SELECT uuid FROM process").fetchone()
                            ).fetchone()
     for table in ("meta", "process", "library", "policy", "clock", "device",
-                  "gpu_link", "comm", "comm_event", "loss"):
+                  "gpu_link", "comm", "comm_event", "loss", "module",
+                  "stack", "frame"):
         columns = ", ".join(row[1] for row in rank.execute(
             "PRAGMA table_info(%s)" % table))
         assert rows(rank, "SELECT %s FROM %s" % (columns, table)) == rows(

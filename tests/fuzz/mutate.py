@@ -16,7 +16,8 @@ import jobs  # noqa: E402
 # OUT: a job.db to write, CLEAN: the undamaged traces.
 COMMANDS = (["report"], ["report", "--json"], ["ops"], ["groups"], ["model"],
             ["ops", "--json"], ["groups", "--json"], ["merge", "--db", "OUT"],
-            ["report", "--reference", "CLEAN"])
+            ["report", "--reference", "CLEAN"],
+            ["stacks"], ["stacks", "--json"])
 INTERESTING = (b"\x00" * 8, b"\xff" * 8, b"\x7f" + b"\xff" * 7,
                b"\x80" + b"\x00" * 7, b"\xff" * 4, b"\x01")
 

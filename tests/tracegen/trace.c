@@ -138,7 +138,44 @@ static void put_classes(struct writer *w, const struct rank *rank)
         put_or_null(row, op_class_peer, class->peer);
         put(row, op_class_stream, 0x7000);
         put(row, op_class_site, 0x400000 + 16 * i);
+        put(row, op_class_stack, (int64_t) class->op + 1);
         writer_add(w, row);
+    }
+}
+
+/* Each operation is called from a place of its own, the same on all ranks. */
+static void put_stacks(struct writer *w, const struct rank *rank)
+{
+    static const char *const paths[] = {"/opt/job/train", "/opt/job/layers.so"};
+    bool seen[CT_OP_COUNT] = {false};
+    sqlite3_stmt *row;
+
+    for (int i = 0; i < 2; i++) {
+        row = writer_row(w, T_module);
+        put(row, module_id, i + 1);
+        put_text(row, module_path, paths[i]);
+        put_text(row, module_build_id, i ? "00112233" : "44556677");
+        writer_add(w, row);
+    }
+    for (int i = 0; i < rank->nclasses; i++) {
+        int op = (int)rank->classes[i].op;
+
+        if (seen[op])
+            continue;
+        seen[op] = true;
+        row = writer_row(w, T_stack);
+        put(row, stack_id, op + 1);
+        put(row, stack_depth, 3);
+        put(row, stack_cut, 0);
+        writer_add(w, row);
+        row = writer_row(w, T_frame);
+        for (int depth = 0; depth < 3; depth++) {
+            put(row, frame_stack, op + 1);
+            put(row, frame_depth, depth);
+            put_or_null(row, frame_module, depth == 2 ? -1 : 2 - depth);
+            put(row, frame_offset, 0x1000 * (op + 1) + depth);
+            writer_add(w, row);
+        }
     }
 }
 
@@ -242,6 +279,7 @@ int trace_write(const struct simulation *s, int rank)
     put_process(&w, s, rank);
     put_device(&w, s->layout, rank);
     put_comms(&w, s->layout, rank);
+    put_stacks(&w, &s->ranks[rank]);
     put_classes(&w, &s->ranks[rank]);
     put_ops(&w, &s->ranks[rank]);
     writer_run(&w, "COMMIT");

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -15,7 +14,6 @@
 struct CUevent_st {
     _Atomic int refs;
     int device;
-    int life; /* of the device's context */
     unsigned flags;
     pthread_mutex_t lock;
     pthread_cond_t reached;
@@ -39,16 +37,10 @@ static struct CUevent_st *event_new(int device, unsigned flags)
         return NULL;
     e->refs = 1;
     e->device = device;
-    e->life = context_life(device);
     e->flags = flags;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->reached, NULL);
     return e;
-}
-
-static bool is_dead(const struct CUevent_st *e)
-{
-    return e->life != context_life(e->device);
 }
 
 static void event_put(struct CUevent_st *e)
@@ -186,7 +178,7 @@ FABRIC_API CUresult cuEventRecord(CUevent e, CUstream handle)
 
     if (rc)
         return rc;
-    if (!e || is_dead(e) || e->device != stream_device(s))
+    if (!e || e->device != stream_device(s))
         return CUDA_ERROR_INVALID_HANDLE;
     return stream_capture(s) ? record_captured(stream_capture(s), e)
                              : record(s, stream_push, e);
@@ -227,7 +219,7 @@ static CUresult check_wait(CUevent e)
 {
     CUresult rc = CUDA_SUCCESS;
 
-    if (!e || is_dead(e))
+    if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&e->lock);
     if (e->capture_id)
@@ -268,7 +260,7 @@ static CUresult read_time(CUevent e, int64_t *time_ns)
 {
     CUresult rc = CUDA_SUCCESS;
 
-    if (!e || is_dead(e))
+    if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&e->lock);
     if (!e->recorded || e->flags & CU_EVENT_DISABLE_TIMING)

@@ -85,12 +85,7 @@ FABRIC_API cudaError_t cudaDeviceSynchronize(void)
 
 FABRIC_API cudaError_t cudaDeviceReset(void)
 {
-    CUdevice device;
-    CUresult rc = runtime_ready();
-
-    if (!rc)
-        rc = cuCtxGetDevice(&device);
-    return runtime_result(rc ? rc : cuDevicePrimaryCtxReset(device));
+    return cudaDeviceSynchronize();
 }
 
 FABRIC_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags,
