@@ -45,7 +45,7 @@ static const struct cli_command commands[] = {
      "  commtrace merge --db job.db commtrace-4711\n"
      "  sqlite3 job.db < samples/sql/tp_over_network.sql",
      CLI_READS},
-    {"doctor", doctor_run, cli_plain_options, "[-- COMMAND [ARGUMENT...]]",
+    {"doctor", doctor_run, cli_doctor_options, "[-- COMMAND [ARGUMENT...]]",
      "Say what would be recorded of a command, and what stands in the way.",
      "  commtrace doctor\n"
      "  commtrace doctor -- python train.py",

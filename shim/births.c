@@ -121,7 +121,8 @@ void birth_of_shrink(struct comm_birth *birth, struct nccl_copy *copy,
 {
     struct comm *comm =
         begin_child(birth, copy, CT_COMM_SHRINK, parent, config);
-    if (!comm || !excluded || n < 1)
+    /* NCCL reads no such list either. */
+    if (!comm || !excluded || n < 1 || n >= comm->nranks)
         return;
     birth->set = identity_of_ranks(excluded, n);
     lock_take(&shrinks_lock);

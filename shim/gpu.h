@@ -11,6 +11,7 @@ struct gpu {
     int index;
     int device;
     void *ctx;
+    unsigned long long life; /* the context's id: a reset gives it another */
     struct pairs pairs;
     _Atomic bool broken;
     /* The writer's, once others can see it. */
@@ -27,6 +28,10 @@ bool gpu_is_there(void);
 
 /* False once it, or the driver, has been given up. */
 bool gpu_is_usable(struct gpu *gpu);
+
+/* Whether its context is still the one that the events were made in: what ended
+ * with that must not be touched. For good it is unusable if not. */
+bool gpu_lives(struct gpu *gpu);
 
 /* Of a new one, whose context is current, before anything is recorded on it:
  * without an anchor no pair can be read, and the pool would run dry. */

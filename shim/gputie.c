@@ -90,7 +90,7 @@ static bool tie(struct gpu *gpu)
 {
     enum { TRIES = 4 };
     bool news = !gpu->told && gpu->tie_width_ns != 0;
-    if (!news && is_due(gpu) && gpu_is_usable(gpu) &&
+    if (gpu_lives(gpu) && !news && is_due(gpu) &&
         driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
         news = narrow(gpu, TRIES, WAIT_NS);
     gpu->told |= news;

@@ -30,6 +30,22 @@ static void give_up(struct gpu *gpu, const char *what, int error)
              gpu->device, what, error);
 }
 
+/* 0: the driver, before CUDA 12, does not tell. */
+static unsigned long long life_of(void *ctx)
+{
+    unsigned long long id = 0;
+    if (driver.ctx_get_id && driver.ctx_get_id(ctx, &id) != DRIVER_OK)
+        return 0;
+    return id;
+}
+
+bool gpu_lives(struct gpu *gpu)
+{
+    if (gpu->life && gpu_is_usable(gpu) && life_of(gpu->ctx) != gpu->life)
+        atomic_store_explicit(&gpu->broken, true, memory_order_relaxed);
+    return gpu_is_usable(gpu);
+}
+
 static struct gpu *make_gpu(int device, void *ctx)
 {
     int n = atomic_load_explicit(&state.n, memory_order_relaxed);
@@ -48,18 +64,22 @@ static struct gpu *make_gpu(int device, void *ctx)
     gpu->index = n;
     gpu->device = device;
     gpu->ctx = ctx;
+    gpu->life = life_of(ctx);
     gpu_tie_first(gpu);
     state.gpus[n] = gpu;
     atomic_store_explicit(&state.n, n + 1, memory_order_release);
     return gpu;
 }
 
-static struct gpu *find_gpu(int device, const void *ctx)
+static struct gpu *find_gpu(int device, void *ctx)
 {
     int n = atomic_load_explicit(&state.n, memory_order_relaxed);
-    for (int i = 0; i < n; i++)
-        if (state.gpus[i]->device == device && state.gpus[i]->ctx == ctx)
-            return state.gpus[i];
+    unsigned long long life = life_of(ctx);
+    for (int i = 0; i < n; i++) {
+        struct gpu *gpu = state.gpus[i];
+        if (gpu->device == device && gpu->ctx == ctx && gpu->life == life)
+            return gpu;
+    }
     return NULL;
 }
 
@@ -218,7 +238,9 @@ enum gpu_read gpu_read(int32_t pair, int64_t *start_ns, int64_t *gpu_ns)
     enum gpu_read result = GPU_FAILED;
     if (atomic_load_explicit(&state.ended, memory_order_relaxed))
         return GPU_PENDING; /* and for ever */
-    if (gpu_is_usable(gpu) && driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
+    if (!gpu_is_usable(gpu))
+        atomic_fetch_add_explicit(&state.untimed, 1, memory_order_relaxed);
+    else if (driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
         result = read_pair(gpu, pair_of(pair), start_ns, gpu_ns);
     if (result != GPU_PENDING)
         gpu_drop(pair);

@@ -4,6 +4,8 @@
 #include "pending.h"
 #include "record.h"
 
+_Atomic uint64_t group_untimed;
+
 struct group_target *group_target(struct group *group, struct comm *comm,
                                   uint64_t stream)
 {

@@ -32,6 +32,9 @@ struct group_birth { /* a communicator asked for inside the bracket */
 
 enum { GROUP_TARGETS = 128 };
 
+/* Calls that were not timed since their bracket used more. */
+extern _Atomic uint64_t group_untimed;
+
 struct group {
     uint64_t id; /* op.grp; 0: no op yet */
     bool timed;  /* chosen by the policy for its first op */

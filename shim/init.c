@@ -7,6 +7,7 @@
 #include "process.h"
 #include "record.h"
 #include "rescue.h"
+#include "scope.h"
 #include "stack.h"
 #include "thread.h"
 #include "writer.h"
@@ -79,9 +80,15 @@ static void fill_header(struct ct_ring_header *header)
 
 static bool begin(void)
 {
+    log_begin();
     config_read(&config);
     if (config.disable)
         return false;
+    if (scope_is_second()) {
+        log_line(LOG_RING, "another copy of this library is loaded before this "
+                           "one, which does not record");
+        return false;
+    }
     if (!descriptor_has_room()) {
         log_line(LOG_RING, "not recording: the limit of open files is too low");
         return false;

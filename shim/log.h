@@ -15,6 +15,8 @@ enum log_kind {
     LOG_COPIES  /* more copies of NCCL than are told apart */
 };
 
+/* What is stderr now; a file that gets its number later is not spoken to. */
+void log_begin(void);
 void log_quiet(bool quiet);
 void log_line(enum log_kind kind, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

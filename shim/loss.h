@@ -21,6 +21,7 @@
     X(GRAPH_TABLE, "graph_table", "graph")               \
     X(EVENT_PAIRS, "event_pool", "timing")               \
     X(NO_CONTEXT, "no_context", "timing")                \
+    X(GROUP_TARGETS, "group_targets", "timing")          \
     X(GROWN_IDS, "grown_id", "comm")                     \
     X(STACK_LIMIT, "stack_limit", "stack")               \
     X(STACK_ROOM, "stack_room", "stack")                 \

@@ -107,13 +107,29 @@ static bool leads_to(struct nccl_copy *copy, enum real_id id,
            is == real;
 }
 
+static bool is_known(const struct link_map *object)
+{
+    for (int i = 0; i < NCCL_COPIES; i++)
+        if (atomic_load_explicit(&nccl_copies[i].object,
+                                 memory_order_acquire) == object)
+            return true;
+    return false;
+}
+
+/* A library of which something is about to be called for the first time. */
+static void meet(const struct link_map *object, bool nccl)
+{
+    keep(object);
+    if (nccl && is_nccl(object) && scope_may_list())
+        dl_iterate_phdr(add_text_of, (void *)(uintptr_t)object);
+}
+
 struct nccl_copy *real_copy_of(enum real_id id, real_function real,
                                const struct link_map *object)
 {
     bool nccl = real_names[id].family == REAL_NCCL;
-    keep(object);
-    if (nccl && is_nccl(object))
-        dl_iterate_phdr(add_text_of, (void *)(uintptr_t)object);
+    if (!is_known(object))
+        meet(object, nccl);
     for (int i = 0; i < NCCL_COPIES; i++) {
         struct nccl_copy *copy = &nccl_copies[i];
         if ((!nccl || take(copy, object)) && leads_to(copy, id, real))

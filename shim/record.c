@@ -186,10 +186,13 @@ static uint32_t time_grouped(struct call *call, struct group *group,
     if (first)
         group->timed = comm->gpu && is_wanted(call, comm, ordinal);
     struct group_target *target = group_target(group, comm, stream);
-    if (!target)
-        return comm->gpu && capture_of(comm->gpu, stream, &call->graph)
-                   ? CT_FLAG_CAPTURED
-                   : 0;
+    if (!target) {
+        if (comm->gpu && capture_of(comm->gpu, stream, &call->graph))
+            return CT_FLAG_CAPTURED;
+        if (group->timed)
+            atomic_fetch_add_explicit(&group_untimed, 1, memory_order_relaxed);
+        return 0;
+    }
     if (target->nops++ == 0 && comm->gpu &&
         capture_of(comm->gpu, stream, &target->graph))
         target->flags |= CT_FLAG_CAPTURED;

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <unistd.h>
 
 /* Since glibc 2.34, in libc.so itself. */
 #define LIBC_DLSYM "GLIBC_2.34"
@@ -65,18 +66,36 @@ void *scope_in(const struct link_map *object, const char *name)
     return found && scope_object(found) == object ? found : NULL;
 }
 
-void *scope_local(const char *name, const char *version, const void *site)
+bool scope_may_list(void)
 {
-    const struct link_map *object = scope_object(site);
+    static _Atomic pid_t first;
+    pid_t is = getpid(), was = 0;
+    return atomic_compare_exchange_strong_explicit(
+               &first, &was, is, memory_order_relaxed, memory_order_relaxed) ||
+           was == is;
+}
+
+static void *look_into_importers(const struct link_map *object,
+                                 const char *name, const char *version)
+{
     struct importers importers;
     void *found = NULL;
-    if (!object || importers_of(&importers, object) != 0)
+    if (importers_of(&importers, object) != 0)
         return NULL;
     for (const char *path = importers_first(&importers); path && !found;
          path = importers_next(&importers, path))
         found = look_into(path, name, version);
     importers_release(&importers);
     return found;
+}
+
+void *scope_local(const char *name, const char *version, const void *site)
+{
+    const struct link_map *object = scope_object(site);
+    if (!object)
+        return NULL;
+    return scope_may_list() ? look_into_importers(object, name, version)
+                            : look_into(object->l_name, name, version);
 }
 
 void *scope_find(const char *name, const char *version, const void *site)
@@ -101,6 +120,12 @@ static const struct link_map *us(void)
 bool scope_is_us(const struct link_map *object)
 {
     return object == us();
+}
+
+bool scope_is_second(void)
+{
+    const void *first = dlvsym(RTLD_DEFAULT, "ncclAllReduce", "COMMTRACE");
+    return first && !scope_is_us(scope_object(first));
 }
 
 /* Objects that came before us at the start stay for good, in this order. */

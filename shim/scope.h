@@ -33,7 +33,14 @@ void *scope_in(const struct link_map *object, const char *name);
 const struct link_map *scope_object(const void *address);
 const char *scope_soname(const struct link_map *object);
 
+/* False in a forked child, where the loader's lock for its list of objects may
+ * have been taken by a thread that is not there. Its other locks are free. */
+bool scope_may_list(void);
+
 /* Whether it comes before us in the global scope. */
+/* Another copy of this library comes before us, and sees all that we do. */
+bool scope_is_second(void);
+
 bool scope_is_us(const struct link_map *object);
 bool scope_is_before_us(const struct link_map *object);
 

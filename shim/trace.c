@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TIE_EVERY_NS INT64_C(60000000000)
@@ -97,6 +98,8 @@ static void count_losses(struct trace *trace)
     trace->seen_pairs = pairs;
     losses_add(losses, LOSS_NO_CONTEXT,
                gpu_untimed() - losses->of[LOSS_NO_CONTEXT].n, since, at);
+    losses_add(losses, LOSS_GROUP_TARGETS,
+               grown(&group_untimed, &trace->seen_untimed), since, at);
     losses_add(losses, LOSS_GROWN_IDS,
                births_unlike() - losses->of[LOSS_GROWN_IDS].n, since, at);
     count_stacks(trace, since, at);
@@ -278,10 +281,31 @@ int trace_open(struct trace *trace, struct ring *ring,
     return -1;
 }
 
+/* What other threads have a place for in the ring comes in a moment, unless a
+ * thread has ended in the middle of a hook, as a handler's exit() may: then the
+ * ring keeps what follows. */
+static bool take_all(struct trace *trace)
+{
+    enum { TRIES = 100 };
+    const struct timespec moment = {.tv_nsec = 1000000};
+    const struct ct_ring_header *header = trace->ring->header;
+    trace->failing = false; /* one last try */
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t before = trace->gather.next;
+        if (trace_flush(trace, true) != 0)
+            return false;
+        if (trace->gather.next ==
+            atomic_load_explicit(&header->head, memory_order_relaxed))
+            return true;
+        if (trace->gather.next == before)
+            nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
 void trace_close(struct trace *trace)
 {
-    trace->failing = false; /* one last try */
-    int failed = trace_flush(trace, true);
+    int failed = !take_all(trace);
     if (!failed) {
         tie_real_time(trace);
         add_process(trace, trace_now(trace));

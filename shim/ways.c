@@ -1,6 +1,7 @@
 #include "ways.h"
 
 #include "scope.h"
+#include "thread.h"
 #include "thunks.h"
 
 #include <dlfcn.h>
@@ -97,12 +98,15 @@ static void remember(uint64_t key, const struct nccl_copy *copy)
 struct nccl_copy *ways_look(enum real_id id, const char *version,
                             const void *site)
 {
+    struct thread_hold before;
     int saved = errno;
+    thread_hold(&before);
     struct view view = {RTLD_NEXT, version, site};
     void *symbol = called(id, &view);
     struct nccl_copy *copy = symbol ? copy_of(id, symbol, &view) : NULL;
     if (copy)
         remember(ways_key(id, site), copy);
+    thread_release(&before);
     errno = saved;
     return copy;
 }
@@ -139,6 +143,8 @@ void ways_refresh(void)
 {
     static _Atomic unsigned long long seen;
     unsigned long long n = 0;
+    if (!scope_may_list())
+        return;
     dl_iterate_phdr(count_unloaded, &n);
     if (atomic_exchange_explicit(&seen, n, memory_order_relaxed) == n)
         return;

@@ -31,9 +31,11 @@ target_link_libraries(probe_module PRIVATE -Wl,--no-as-needed fabric_nccl)
 target_link_options(probe_linked PRIVATE -Wl,--enable-new-dtags)
 target_link_options(probe_module PRIVATE -Wl,--enable-new-dtags)
 
+add_executable(oldest e2e/oldest.c)
+target_link_libraries(oldest PRIVATE jobs_common)
 if(NOT COMMTRACE_SANITIZE) # whose runtime has a dlsym of its own
   commtrace_e2e(probe $<TARGET_FILE:probe> $<TARGET_FILE:probe_linked>
-    $<TARGET_FILE:probe_module>)
+    $<TARGET_FILE:probe_module> $<TARGET_FILE:oldest>)
 endif()
 
 add_test(NAME fuzz.mutate COMMAND ${PYTHON3} -B

@@ -144,19 +144,20 @@ static void check_command(struct checkup *c, const char *name)
                   command->preload);
 }
 
-/* What a trace would hold, and what not. */
-static void say_sight(struct checkup *c)
+static bool is_off(const char *option)
+{
+    return !strcmp(option, "off");
+}
+
+/* What a trace would lack, as far as the machine and the options decide. */
+static void say_missing(struct checkup *c)
 {
     const struct machine *m = &c->machine;
     struct facts *facts = &c->facts;
 
-    facts_add(facts, "seen", FACT_GOOD,
-              "NCCL calls, linked or found by dlsym, with their host "
-              "times%s%s%s",
-              m->driver ? "; GPU times by events" : "",
-              m->has_nvml ? "; links by NVML" : "",
-              m->has_unwind ? "; call sites by libunwind" : "");
-    if (!m->driver)
+    if (is_off(c->options.timing))
+        facts_add(facts, "not seen", FACT_GOOD, "GPU times: COMMTRACE_TIMING");
+    else if (!m->driver)
         facts_add(facts, "not seen", FACT_NOTE, "GPU times: no driver");
     if (m->driver && !m->has_nvml)
         facts_add(facts, "not seen", FACT_NOTE,
@@ -165,10 +166,29 @@ static void say_sight(struct checkup *c)
         facts_add(facts, "not seen", FACT_NOTE,
                   "launches of CUDA graphs, unless the CUDA runtime is a "
                   "library when they happen");
-    if (!m->has_unwind)
+    if (is_off(c->options.stacks))
+        facts_add(facts, "not seen", FACT_GOOD,
+                  "stacks of callers: COMMTRACE_STACKS");
+    else if (!m->has_unwind)
         facts_add(facts, "not seen", FACT_NOTE,
                   "stacks of callers: no " UNW_LIBRARY);
-    facts_add(facts, "not seen", FACT_GOOD,
+}
+
+/* What a trace would hold, and what not. */
+static void say_sight(struct checkup *c)
+{
+    const struct machine *m = &c->machine;
+    bool times = m->driver && !is_off(c->options.timing);
+    bool stacks = m->has_unwind && !is_off(c->options.stacks);
+
+    facts_add(&c->facts, "seen", FACT_GOOD,
+              "NCCL calls, linked or found by dlsym, with their host "
+              "times%s%s%s",
+              times ? "; GPU times by events" : "",
+              m->has_nvml ? "; links by NVML" : "",
+              stacks ? "; stacks of callers by libunwind" : "");
+    say_missing(c);
+    facts_add(&c->facts, "not seen", FACT_GOOD,
               "kernels that communicate by themselves (NCCL's device API, "
               "NVSHMEM, custom all-reduces)");
 }
@@ -253,6 +273,8 @@ int doctor_run(const struct cli *cli)
     check_runtime(&c);
     works = machine_check_recorder(c.library, found, &c.facts) == 0;
     options_read(&c.options, &c.facts);
+    if (cli->dir)
+        c.options.dir = cli->dir;
     places_check(&c.places, &c.options, &c.facts);
     machine_check_environment(c.library, &c.facts);
     judge(&c, works);

@@ -204,17 +204,19 @@ bool elf_has_symbols(const struct elf *elf)
     return false;
 }
 
-/* Whether section s is called .rodata or .rodata.something. */
-static bool is_constants(const struct elf *elf, const Elf64_Shdr *s)
+/* Whether the name of section s starts so. */
+static bool is_called(const struct elf *elf, const Elf64_Shdr *s,
+                      const char *start)
 {
+    size_t n = strlen(start);
     Elf64_Shdr names;
     const char *name;
 
     if (!section(elf, head_of(elf).e_shstrndx, &names) ||
-        s->sh_name >= names.sh_size || names.sh_size - s->sh_name < 7)
+        s->sh_name >= names.sh_size || names.sh_size - s->sh_name < n)
         return false;
-    name = at(elf, names.sh_offset + s->sh_name, 7);
-    return name && !memcmp(name, ".rodata", 7);
+    name = at(elf, names.sh_offset + s->sh_name, n);
+    return name && !memcmp(name, start, n);
 }
 
 bool elf_mentions(const struct elf *elf, const char *text)
@@ -226,7 +228,9 @@ bool elf_mentions(const struct elf *elf, const char *text)
     for (unsigned i = 0; section(elf, i, &s); i++) {
         const void *bytes = at(elf, s.sh_offset, s.sh_size);
 
-        if (s.sh_type == SHT_PROGBITS && bytes && is_constants(elf, &s) &&
+        if (s.sh_type == SHT_PROGBITS && bytes &&
+            (is_called(elf, &s, ".rodata") ||
+             is_called(elf, &s, ".gopclntab")) &&
             memmem(bytes, s.sh_size, text, strlen(text)))
             return true;
     }

@@ -43,7 +43,8 @@ enum elf_symbol elf_symbol(const struct elf *elf, const char *name);
  * one has none. */
 bool elf_has_symbols(const struct elf *elf);
 
-/* Whether text is among the constants of the file (.rodata). */
+/* Whether text is among the constants of the file, or the names of Go's
+ * functions, which stay when it is stripped. */
 bool elf_mentions(const struct elf *elf, const char *text);
 
 /* "x86-64" and so on, for people. */

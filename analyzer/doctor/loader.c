@@ -45,7 +45,9 @@ int loader_list(struct loader *loader, const char *file, const char *preload)
 {
     const char *program = loader_path();
     char before[4200];
-    const char *argv[] = {program, file, NULL};
+    /* A program that is started knows where it really lies, for $ORIGIN. */
+    char *real = realpath(file, NULL);
+    const char *argv[] = {program, real ? real : file, NULL};
     const char *env[] = {"LD_TRACE_LOADED_OBJECTS=1", preload ? before : NULL,
                          NULL};
     char *save = NULL;
@@ -54,10 +56,13 @@ int loader_list(struct loader *loader, const char *file, const char *preload)
     *loader->text = 0;
     loader->npaths = 0;
     loader->missing = loader->trouble = NULL;
-    if (!program)
+    if (!program) {
+        free(real);
         return -1;
+    }
     snprintf(before, sizeof before, "LD_PRELOAD=%s", preload ? preload : "");
     status = child_read(argv, env, true, loader->text, sizeof loader->text);
+    free(real);
     for (char *line = strtok_r(loader->text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save))
         read_line(loader, line);

@@ -73,14 +73,9 @@ static const char *gains_rights(const char *path)
 
 static bool starts_programs(const struct elf *elf)
 {
-    /* The last is Go's. */
-    static const char *const names[] = {"execve", "posix_spawn",
-                                        "syscall.forkExec"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (elf_symbol(elf, names[i]) == ELF_DEFINED)
-            return true;
-    return false;
+    return elf_symbol(elf, "execve") == ELF_DEFINED ||
+           elf_symbol(elf, "posix_spawn") == ELF_DEFINED ||
+           elf_mentions(elf, "syscall.forkExec"); /* Go's */
 }
 
 static void judge_static(struct verdict *v, const struct elf *elf)
@@ -93,7 +88,7 @@ static void judge_static(struct verdict *v, const struct elf *elf)
             "%s is linked statically: it loads no library, so nothing can be "
             "put before its NCCL",
             program);
-        v->cannot_work = true;
+        v->cannot_work = elf_has_symbols(elf); /* else who knows */
         return;
     }
     say(v, SIGHT_MAYBE, "children",
@@ -248,7 +243,7 @@ int verdict_of(struct verdict *v, char *const argv[], const char *library,
         say(v, SIGHT_MAYBE, "children",
             "%s is a script without a first line that names its interpreter",
             v->command.program);
-    else if (!elf.interp && strstr(v->command.program, "/ld-linux"))
+    else if (elf_symbol(&elf, "_rtld_global") == ELF_DEFINED)
         say(v, SIGHT_MAYBE, "children",
             "%s is the loader; ask for what it "
             "starts",

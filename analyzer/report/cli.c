@@ -74,10 +74,17 @@ const struct argp_option cli_merge_options[] = {
     {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0},
     {0}};
 
-const struct argp_option cli_run_options[] = {
-    {"dir", KEY_DIR, "DIR", 0,
-     "folder of the traces (default: COMMTRACE_DIR, else commtrace-<job>)", 0},
-    {0}};
+#define OPTION_DIR                                                \
+    {                                                             \
+        "dir", KEY_DIR, "DIR", 0,                                 \
+            "folder of the traces (default: COMMTRACE_DIR, else " \
+            "commtrace-<job>)",                                   \
+            0                                                     \
+    }
+
+const struct argp_option cli_run_options[] = {OPTION_DIR, {0}};
+
+const struct argp_option cli_doctor_options[] = {OPTION_JSON, OPTION_DIR, {0}};
 
 int cli_fail(const struct cli *cli, const char *format, ...)
 {

@@ -49,7 +49,7 @@ struct cli_command {
 
 extern const struct argp_option cli_report_options[], cli_ops_options[],
     cli_plain_options[], cli_model_options[], cli_merge_options[],
-    cli_run_options[], cli_stacks_options[];
+    cli_run_options[], cli_doctor_options[], cli_stacks_options[];
 
 /* Parses the words after the command's name and runs it. */
 int cli_run(const struct cli_command *command, int argc, char **argv);

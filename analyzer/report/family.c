@@ -149,6 +149,7 @@ static void add_usage(struct family *f, const struct view *view, int usage,
     volume->bytes += cost->bytes;
     f->wire_bytes += cost->bytes * ct_wire_factor(u->base, f->nranks);
     if (!isnan(cost->transfer_ms)) {
+        f->timed = true;
         f->transfer_ms += cost->transfer_ms;
         f->wait_ms += cost->wait_ms;
     }

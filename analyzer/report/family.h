@@ -16,6 +16,7 @@ struct family { /* role x use x op x group size x place */
     int ngroups, nranks, nodes, domains;
     bool network;
     bool missing; /* a rank has no trace: times are upper bounds */
+    bool timed;   /* else its times are 0 because nothing is known */
     double confidence;
     /* Per rank and view->per. */
     double calls, transfer_ms, wait_ms, share_percent;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "report/jobdb_insert.h"
+#include "trace/graphs.h"
 
 static void put_job_row(struct jobdb *db, const struct view *view)
 {
@@ -172,6 +173,7 @@ static void put_usage(struct jobdb *db, const struct view *view, int i,
     jobdb_int(db, u->wait_ns);
     jobdb_time(db, u->median_ns);
     jobdb_int(db, u->nsamples);
+    jobdb_int(db, u->timed);
     jobdb_end(db);
 }
 
@@ -235,6 +237,32 @@ static void put_instances(struct jobdb *db, const struct view *view,
     free(steps);
 }
 
+struct graph_runs {
+    struct jobdb *db;
+    const struct ct_process *process;
+    int number;
+};
+
+static void put_graph_run(void *context, int graph, int step, int64_t runs)
+{
+    const struct graph_runs *to = context;
+
+    jobdb_start(to->db, JOBDB_T_graph_run);
+    jobdb_int(to->db, to->number);
+    jobdb_int(to->db, to->process->graphs[graph].id);
+    jobdb_index(to->db, step);
+    jobdb_int(to->db, runs);
+    jobdb_end(to->db);
+}
+
+static void put_graph_runs(struct jobdb *db, const struct view *view,
+                           int process)
+{
+    struct graph_runs to = {db, &view->trace->processes[process], process};
+
+    ct_graphs_by_step(to.process, put_graph_run, &to);
+}
+
 void jobdb_put_job(struct jobdb *db, const struct view *view,
                    int64_t first_instance, int64_t first_usage)
 {
@@ -245,6 +273,7 @@ void jobdb_put_job(struct jobdb *db, const struct view *view,
         put_place(db, view, job->processes[i]);
         put_steps(db, &view->trace->processes[job->processes[i]],
                   job->processes[i]);
+        put_graph_runs(db, view, job->processes[i]);
     }
     put_comms(db, view);
     for (int i = 0; i < job->nusages && !db->error[0]; i++)

@@ -22,6 +22,8 @@ static const char *const statements[] = {
     "CREATE INDEX op_match_usage ON op_match(usage, step)",
     "CREATE INDEX op_match_instance ON op_match(instance)",
     "CREATE UNIQUE INDEX op_match_op ON op_match(process, op)",
+    "CREATE INDEX op_match_graph ON op_match(process, graph) "
+    "WHERE graph IS NOT NULL",
     "CREATE INDEX op_in_flight ON op(process) "
     "WHERE (flags & " NUMBER(IN_FLIGHT) ") <> 0",
     "CREATE INDEX instance_uid ON instance(uid, ordinal)",
@@ -91,7 +93,7 @@ static const char *const statements[] = {
 
     "CREATE VIEW v_instance AS -- one row per communication over all ranks\n"
     "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS op,\n"
-    "       i.uid, i.ordinal, u.src, u.dst, i.bytes, i.ranks,\n"
+    "       i.uid, i.ordinal, u.src, u.dst, i.bytes, i.runs, i.ranks,\n"
     "       l.name AS link, l.network, i.transfer_ns, i.wait_ns, i.bound,\n"
     "       u.grouped, iu.usage\n"
     "  FROM instance i\n"
@@ -123,13 +125,21 @@ static const char *const statements[] = {
     "  LEFT JOIN link k ON k.uid = s.uid AND k.rank IS NULL\n"
     "  LEFT JOIN link_class l ON l.id = k.class",
 
-    "CREATE VIEW v_step_role AS -- what a rank spends on a role in a step\n"
+    "CREATE VIEW v_step_role AS -- what a rank spends on a role in a step;\n"
+    "-- what graphs ran counts in ops and bytes, and has no times\n"
     "SELECT p.job, p.rank, m.step, s.kind AS step_kind, u.role,\n"
-    "       l.name AS link, l.network, count(*) AS ops,\n"
-    "       sum(u.bytes) AS bytes, sum(m.transfer_ns) / 1e6 AS transfer_ms,\n"
-    "       sum(m.wait_ns) / 1e6 AS wait_ms,\n"
-    "       (sum(m.transfer_ns) + sum(m.wait_ns)) / 1e6 AS total_ms\n"
-    "  FROM op_match m\n"
+    "       l.name AS link, l.network, sum(m.runs) AS ops,\n"
+    "       sum(m.runs * u.bytes) AS bytes,\n"
+    "       total(m.transfer_ns) / 1e6 AS transfer_ms,\n"
+    "       total(m.wait_ns) / 1e6 AS wait_ms,\n"
+    "       (total(m.transfer_ns) + total(m.wait_ns)) / 1e6 AS total_ms\n"
+    "  FROM (SELECT process, step, usage, 1 AS runs, transfer_ns, wait_ns\n"
+    "          FROM op_match WHERE graph IS NULL\n"
+    "        UNION ALL\n"
+    "        SELECT r.process, r.step, o.usage, r.runs, NULL, NULL\n"
+    "          FROM graph_run r\n"
+    "          JOIN op_match o ON o.process = r.process\n"
+    "                         AND o.graph = r.graph) m\n"
     "  JOIN usage u ON u.id = m.usage\n"
     "  JOIN link_class l ON l.id = u.link\n"
     "  JOIN place p ON p.process = m.process\n"

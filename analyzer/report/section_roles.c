@@ -1,5 +1,6 @@
 #include "report/sections.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* More are not read at night; --json has all. */
@@ -44,12 +45,21 @@ static void say_reasons(struct out *out, const struct family *f)
         out_fact(out, "", "would decide: %s", f->decides);
 }
 
+static void put_row(struct out *out, const struct family *family)
+{
+    struct family row = *family;
+
+    if (!row.timed)
+        row.transfer_ms = row.wait_ms = row.share_percent = NAN;
+    out_row(out, &row);
+}
+
 static void put_steady(struct out *out, const struct families *families)
 {
     out_table(out, "roles", &table);
     for (int i = 0; i < families->n; i++)
         if (families->rows[i].calls > 0)
-            out_row(out, &families->rows[i]);
+            put_row(out, &families->rows[i]);
     out_table_end(out);
 }
 

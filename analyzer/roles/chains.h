@@ -18,6 +18,16 @@ struct ct_window {
 int ct_windows(const struct ct_process *process,
                struct ct_window windows[CT_WINDOWS]);
 
+/* How often op ran per window, if one of windows has it; what graphs ran in
+ * steps is not in these. */
+double ct_window_runs(const struct ct_process *process,
+                      const struct ct_window *window, int op);
+
+/* The next ops from `from` on that were captured into one graph and ran in
+ * steps, as a window with runs per step; returns where to go on, or CT_NONE. */
+int ct_captured_window(const struct ct_process *process, int from,
+                       struct ct_window *window, double *runs_p);
+
 enum ct_chain_shape {
     CT_CHAIN_PATH,     /* stages in a row */
     CT_CHAIN_CYCLE,    /* every rank has two neighbours */

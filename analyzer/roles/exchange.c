@@ -59,32 +59,44 @@ static bool reaches_all(const struct ct_process *process, int first, int last,
            receives >= nranks - 1;
 }
 
+static void count_window(const struct ct_job *job,
+                         const struct ct_process *process,
+                         const struct ct_window *window, struct stamps *stamps,
+                         struct count *counts)
+{
+    int end;
+
+    for (int i = window->first; i <= window->last; i = end + 1) {
+        const struct ct_op_class_row *cls =
+            &process->classes[process->ops[i].cls];
+
+        end = i;
+        if (!is_p2p(cls))
+            continue;
+        end = bracket_end(process, i, window->last);
+        const struct ct_comm_row *row = &process->comms[cls->comm];
+
+        if (row->comm < 0)
+            continue;
+        counts[row->comm].brackets++;
+        counts[row->comm].whole += reaches_all(
+            process, i, end, job->comms[row->comm].nranks, row->rank, stamps);
+    }
+}
+
 static void count_process(const struct ct_job *job,
                           const struct ct_process *process,
                           struct stamps *stamps, struct count *counts)
 {
-    struct ct_window windows[CT_WINDOWS];
+    struct ct_window windows[CT_WINDOWS], window;
     const int n = ct_windows(process, windows);
-    int end;
+    double runs;
 
     for (int w = 0; w < n; w++)
-        for (int i = windows[w].first; i <= windows[w].last; i = end + 1) {
-            const struct ct_op_class_row *cls =
-                &process->classes[process->ops[i].cls];
-
-            end = i;
-            if (!is_p2p(cls))
-                continue;
-            end = bracket_end(process, i, windows[w].last);
-            const struct ct_comm_row *row = &process->comms[cls->comm];
-
-            if (row->comm < 0)
-                continue;
-            counts[row->comm].brackets++;
-            counts[row->comm].whole +=
-                reaches_all(process, i, end, job->comms[row->comm].nranks,
-                            row->rank, stamps);
-        }
+        count_window(job, process, &windows[w], stamps, counts);
+    for (int i = 0;
+         (i = ct_captured_window(process, i, &window, &runs)) != CT_NONE;)
+        count_window(job, process, &window, stamps, counts);
 }
 
 bool *ct_exchanges(const struct ct_trace *trace, const struct ct_job *job)

@@ -71,7 +71,7 @@ static bool has_partner(const struct ct_process *process, int i, int first,
 
 static bool collect_window(struct ct_hops *graph, int id,
                            const struct ct_window *window, double weight,
-                           const bool *exchanges)
+                           bool captured, const bool *exchanges)
 {
     const struct ct_process *process = &graph->trace->processes[id];
     bool first = true;
@@ -81,11 +81,13 @@ static bool collect_window(struct ct_hops *graph, int id,
             &process->classes[process->ops[i].cls];
         const int peer = peer_of(graph, id, cls, exchanges);
         const bool send = ct_op_infos[cls->base].cls == CT_SEND;
+        const double times =
+            captured ? weight : weight * ct_window_runs(process, window, i);
         const struct ct_hop hop = {send ? id : peer, send ? peer : id,
-                                   cls->bytes, send ? weight : 0,
-                                   send ? 0 : weight};
+                                   cls->bytes, send ? times : 0,
+                                   send ? 0 : times};
 
-        if (peer == CT_NONE)
+        if (peer == CT_NONE || !(times > 0))
             continue;
         if (first)
             graph->recv_first[id] = !send;
@@ -170,6 +172,21 @@ static void connect(struct ct_hops *graph)
     }
 }
 
+/* What graphs ran in steps. */
+static bool collect_captured(struct ct_hops *graph, int id,
+                             const bool *exchanges)
+{
+    const struct ct_process *process = &graph->trace->processes[id];
+    struct ct_window window;
+    double runs;
+
+    for (int i = 0;
+         (i = ct_captured_window(process, i, &window, &runs)) != CT_NONE;)
+        if (!collect_window(graph, id, &window, runs, true, exchanges))
+            return false;
+    return true;
+}
+
 static bool collect(struct ct_hops *graph, const bool *exchanges)
 {
     for (int i = 0; i < graph->job->nprocesses; i++) {
@@ -178,8 +195,11 @@ static bool collect(struct ct_hops *graph, const bool *exchanges)
         const int n = ct_windows(&graph->trace->processes[id], windows);
 
         for (int w = 0; w < n; w++)
-            if (!collect_window(graph, id, &windows[w], 1.0 / n, exchanges))
+            if (!collect_window(graph, id, &windows[w], 1.0 / n, false,
+                                exchanges))
                 return false;
+        if (!collect_captured(graph, id, exchanges))
+            return false;
     }
     return true;
 }

@@ -22,3 +22,47 @@ int ct_windows(const struct ct_process *process,
     }
     return n;
 }
+
+static int graph_of(const struct ct_process *process, int op)
+{
+    return process->classes[process->ops[op].cls].graph;
+}
+
+double ct_window_runs(const struct ct_process *process,
+                      const struct ct_window *window, int op)
+{
+    const int graph = graph_of(process, op);
+
+    if (graph == CT_NONE)
+        return 1;
+    return window->start_ns == CT_NO_TIME ? (double)process->graphs[graph].runs
+                                          : 0;
+}
+
+static double runs_per_step(const struct ct_process *process, int graph)
+{
+    int steady = 0;
+
+    for (int i = 0; i < process->nsteps; i++)
+        steady += process->steps[i].kind == CT_STEP_STEADY;
+    return steady ? (double)process->graphs[graph].steady / steady : 0;
+}
+
+int ct_captured_window(const struct ct_process *process, int from,
+                       struct ct_window *window, double *runs_p)
+{
+    int i = process->ngraphs ? from : process->nops, end;
+
+    while (i < process->nops && (graph_of(process, i) == CT_NONE ||
+                                 !process->graphs[graph_of(process, i)].steady))
+        i++;
+    if (i >= process->nops)
+        return CT_NONE;
+    for (end = i; end + 1 < process->nops &&
+                  graph_of(process, end + 1) == graph_of(process, i);
+         end++)
+        ;
+    *window = (struct ct_window){i, end, CT_NO_TIME, CT_NO_TIME};
+    *runs_p = runs_per_step(process, graph_of(process, i));
+    return end + 1;
+}

@@ -2,6 +2,7 @@
 #include "trace/graphs.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/arena.h"
 #include "trace/stages.h"
@@ -115,27 +116,84 @@ static int step_at(const struct ct_process *p, int64_t at_ns)
     return low;
 }
 
-static bool is_steady(const struct ct_process *p, int64_t at_ns)
+static int step_of(const struct ct_process *p, int64_t at_ns)
 {
     const int step = step_at(p, at_ns);
 
-    return step < p->nsteps && p->steps[step].kind == CT_STEP_STEADY &&
-           is_in(p, step, at_ns);
+    return step < p->nsteps && is_in(p, step, at_ns) ? step : CT_NONE;
 }
 
-void ct_graphs_count_steady(struct ct_process *p)
+struct placed { /* a launch */
+    int step, graph;
+};
+
+static int by_step(const void *left, const void *right)
 {
-    int64_t *runs = ct_alloc((size_t)p->ngraphs, sizeof(*runs));
-    int i;
+    const struct placed *a = left, *b = right;
+
+    return (a->step > b->step) - (a->step < b->step);
+}
+
+static struct placed *place_launches(const struct ct_process *p, int *n_p)
+{
+    struct placed *placed =
+        ct_alloc((size_t)p->ngraph_launches, sizeof(*placed));
+    int i, n = 0;
 
     for (i = 0; i < p->ngraph_launches; i++) {
         const struct ct_graph_launch_row *launch = &p->graph_launches[i];
 
-        if (counts(launch) && is_steady(p, launch->enter_ns))
-            runs[launch->graph]++;
+        if (counts(launch))
+            placed[n++] =
+                (struct placed){step_of(p, launch->enter_ns), launch->graph};
     }
-    hand_on(p, runs);
-    for (i = 0; i < p->ngraphs; i++)
-        p->graphs[i].steady = runs[i];
+    qsort(placed, (size_t)n, sizeof(*placed), by_step);
+    *n_p = n;
+    return placed;
+}
+
+static void tell(const struct ct_process *p, const int64_t *runs, int step,
+                 ct_graph_runs_fn *told, void *context)
+{
+    int g;
+
+    for (g = 0; g < p->ngraphs; g++)
+        if (runs[g] && p->graphs[g].ops)
+            told(context, g, step, runs[g]);
+}
+
+void ct_graphs_by_step(const struct ct_process *p, ct_graph_runs_fn *told,
+                       void *context)
+{
+    int64_t *runs = ct_alloc((size_t)p->ngraphs, sizeof(*runs));
+    int i, k, g, n = 0;
+    struct placed *placed = place_launches(p, &n);
+
+    for (i = 0; i < n; i = k) {
+        memset(runs, 0, (size_t)p->ngraphs * sizeof(*runs));
+        for (k = i; k < n && placed[k].step == placed[i].step; k++)
+            runs[placed[k].graph]++;
+        hand_on(p, runs);
+        tell(p, runs, placed[i].step, told, context);
+    }
+    for (g = 0; g < p->ngraphs && !p->ngraph_launches; g++)
+        runs[g] = p->graphs[g].runs;
+    if (!p->ngraph_launches)
+        tell(p, runs, CT_NONE, told, context);
+    free(placed);
     free(runs);
+}
+
+static void add_steady(void *context, int graph, int step, int64_t runs)
+{
+    struct ct_process *p = context;
+    int64_t *steady = &p->graphs[graph].steady;
+
+    if (step != CT_NONE && p->steps[step].kind == CT_STEP_STEADY)
+        *steady = ct_add_time(*steady, runs);
+}
+
+void ct_graphs_count_steady(struct ct_process *p)
+{
+    ct_graphs_by_step(p, add_steady, p);
 }

@@ -7,6 +7,11 @@
 /* Sets ops, launches and runs of the process's graphs. */
 void ct_graphs_count(struct ct_process *process);
 
+/* Told for each step (CT_NONE: outside of all) in which ops of a graph ran. */
+typedef void ct_graph_runs_fn(void *context, int graph, int step, int64_t runs);
+void ct_graphs_by_step(const struct ct_process *process, ct_graph_runs_fn *told,
+                       void *context);
+
 /* Sets steady, once there are steps. */
 void ct_graphs_count_steady(struct ct_process *process);
 

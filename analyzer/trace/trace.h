@@ -286,7 +286,8 @@ struct ct_usage {
     double per_step;     /* calls in steady steps / steady steps; NAN: no
                             steps */
     double position;     /* mean place in the step, 0 first .. 1 last; NAN */
-    int64_t transfer_ns; /* sum over instances where known */
+    int64_t timed;       /* instances whose transfer is known */
+    int64_t transfer_ns; /* sum over those */
     int64_t wait_ns;     /* mean over ranks, summed over instances */
     int64_t nsamples;    /* transfers fit for alpha-beta: timed on the GPU, not
                             grouped, not bound, not overlapped, not skewed, no

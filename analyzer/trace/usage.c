@@ -34,6 +34,7 @@ static void add_instances(struct ct_job *job)
             ct_add_time(usage->transfer_ns, instance->transfer_ns);
         usage->wait_ns = ct_add_time(usage->wait_ns,
                                      instance->wait_sum_ns / instance->timed);
+        usage->timed++;
         usage->nsamples += is_sample(instance);
     }
 }
@@ -232,6 +233,13 @@ static int64_t end_of(const struct ct_op_row *op)
     return op->enter_ns + (op->host_ns == CT_NO_TIME ? 0 : op->host_ns);
 }
 
+static void reach(struct ct_job *job, const struct ct_process *p,
+                  int64_t end_ns)
+{
+    if (end_ns - p->ops[0].enter_ns > job->span_ns)
+        job->span_ns = end_ns - p->ops[0].enter_ns;
+}
+
 /* The last to end is not always the last of the calls: the GPU of a killed
  * process is known to have been busy longer than its host. */
 static void set_span(struct ct_trace *trace, struct ct_job *job)
@@ -242,8 +250,9 @@ static void set_span(struct ct_trace *trace, struct ct_job *job)
         const struct ct_process *p = &trace->processes[job->processes[i]];
 
         for (o = 0; o < p->nops; o++)
-            if (end_of(&p->ops[o]) - p->ops[0].enter_ns > job->span_ns)
-                job->span_ns = end_of(&p->ops[o]) - p->ops[0].enter_ns;
+            reach(job, p, end_of(&p->ops[o]));
+        for (o = 0; o < p->ngraph_launches && p->nops; o++)
+            reach(job, p, p->graph_launches[o].enter_ns);
     }
 }
 

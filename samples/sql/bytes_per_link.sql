@@ -5,7 +5,7 @@
 SELECT l.name AS link, l.network, u.role, k.name AS op,
        sum(u.calls) AS calls, sum(u.calls * u.bytes) AS bytes,
        round(sum(u.transfer_ns) / 1e6, 3) AS transfer_ms,
-       round(sum(u.calls * u.bytes) * 1.0 / sum(u.transfer_ns), 3)
+       round(sum(u.timed * u.bytes) * 1.0 / sum(u.transfer_ns), 3)
          AS algbw_GBps
   FROM usage u
   JOIN link_class l ON l.id = u.link

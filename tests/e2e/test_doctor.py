@@ -121,6 +121,13 @@ def linked(tmp):
             jobs.fail("%s: no trace" % command)
     verdict("env", ["env", "A=1", path], "yes", "linked")
     verdict("sh", ["sh", "-c", path], "maybe", "children")
+    # Where a library lies beside the program, a link to it finds it as well.
+    os.makedirs(os.path.join(tmp, "bin"))
+    build(tmp, "libbeside.so", "int x;", "-shared", "-fPIC")
+    build(tmp, "bin/beside", HELLO, "-L" + tmp, "-Wl,--no-as-needed",
+          "-l:libbeside.so", "-Wl,-rpath,$ORIGIN/..")
+    os.symlink("bin/beside", os.path.join(tmp, "alias"))
+    verdict("a link", [os.path.join(tmp, "alias")], "no", "none")
     gone = build(tmp, "libgone.so", INSIDE, "-shared", "-fPIC")
     path = build(tmp, "broken", HELLO, "-L" + tmp, "-Wl,--no-as-needed",
                  "-l:libgone.so")
@@ -154,6 +161,11 @@ def static(tmp):
         return
     why = verdict("static", [path], "no", "static", "linked statically")["why"]
     refuses("static", [path], why)
+    shutil.copy(path, path + "-stripped")
+    subprocess.run(["strip", path + "-stripped"], check=True)
+    verdict("stripped", [path + "-stripped"], "no", "static")
+    if "ran" not in run("--", path + "-stripped")[1]:
+        jobs.fail("run refuses what it does not know")
     verdict("static, starts others", [build(tmp, "s2", STARTS, "-static")],
             "maybe", "children")
     path = build(tmp, "s3", STARTS + INSIDE, "-static")
@@ -253,6 +265,8 @@ def environment(tmp):
             ({"COMMTRACE_MAX_MB": "0"}, "not a number from 1"),
             ({"COMMTRACE_TIMNG": "all"}, "no option of the recorder"),
             ({"COMMTRACE_MAX_MB": "1048576"}, "may write 1 TiB"),
+            ({"COMMTRACE_STACKS": "off"}, "callers: COMMTRACE_STACKS"),
+            ({"COMMTRACE_TIMING": "off"}, "times: COMMTRACE_TIMING"),
             ({"NCCL_DEBUG": "INFO"}, "NCCL_DEBUG=INFO stays yours")):
         status, got = answer(path, env=env)
         if status or not any(words in f["text"] for f in got["facts"]):
@@ -285,6 +299,17 @@ def usage(tmp):
         jobs.fail("without a command: %d, %s" % (status, out))
 
 
+def folder(tmp):
+    for words, env in ((["--dir", tmp + "/a/b"], {}),
+                       ([], {"COMMTRACE_DIR": tmp + "/a/b"}),
+                       (["--dir", tmp + "/a/b"], {"COMMTRACE_DIR": "/none"})):
+        status, out, _ = doctor("--json", *words, env=env)
+        if status or json.loads(out)["dir"] != tmp + "/a/b":
+            jobs.fail("%s, %s: %s" % (words, env, out))
+    if os.listdir(tmp):
+        jobs.fail("doctor made %s" % os.listdir(tmp))
+
+
 def golden(tmp):
     """One screen: what differs between machines has a name instead."""
     path = build(tmp, "job", CALLS, "-L" + FABRIC, "-lnccl", "-lcudart",
@@ -310,7 +335,8 @@ def golden(tmp):
 
 def main():
     for test in (linked, dlopened, no_nccl, static, nccl_inside, foreign,
-                 setuid, python, environment, usage, golden):
+                 setuid, python, environment, usage, folder,
+                 golden):
         with jobs.Scratch() as tmp:
             test(os.path.realpath(tmp))
     print("every verdict")

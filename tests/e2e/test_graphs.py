@@ -109,6 +109,9 @@ def all_reduces_are_exact(case, trace, truth, dbs):
     equal(case + ": launches in job.db", whole.execute(
         "SELECT count(*) FROM graph_launch").fetchone()[0],
           RANKS * (truth["launches"] + truth["others"]))
+    equal(case + ": roles in job.db", whole.execute(
+        "SELECT sum(ops) FROM v_step_role").fetchone()[0],
+          sum(eager(db) for db in dbs.values()) + RANKS * truth["runs"])
     equal(case + ": graphs in job.db", whole.execute(
         "SELECT count(*) FROM op o JOIN op_class c ON c.process = o.process"
         " AND c.id = o.class WHERE c.graph NOTNULL").fetchone()[0],

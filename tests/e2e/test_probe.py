@@ -1,4 +1,4 @@
-"""test_probe.py PROGRAM LINKED MODULE: programs that ask dlsym for everything
+"""test_probe.py PROGRAM LINKED MODULE OLDEST: programs that ask dlsym for everything
 hear the same with and without the recorder, from every release of NCCL, and
 what they call by what they got is recorded."""
 import os
@@ -8,7 +8,7 @@ import sys
 
 import jobs
 
-PROGRAM, LINKED, MODULE = sys.argv[1:]
+PROGRAM, LINKED, MODULE, OLDEST = sys.argv[1:]
 RELEASES = re.findall(r"^RELEASE\(([\d.]+), (\d+)\)", open(os.path.join(
     jobs.ROOT, "tests", "fabric", "nccl", "releases.def")).read(), re.M)
 CLIENTS = {"dlopened": [PROGRAM], "linked": [LINKED],
@@ -111,40 +111,68 @@ def check(client, release, code):
         check_trace(what, code, tmp, traced[1])
 
 
-def check_jobs(release, code):
-    """A whole linked job: train3d needs ncclCommSplit."""
+def run_job(tmp, release, argv, trace):
+    """A job of four ranks, linked; launch finds it the release."""
+    machine = os.path.join(tmp, "m.fabric")
+    with open(machine, "w") as f:
+        f.write(open(os.path.join(jobs.MACHINES, "fast.fabric")).read())
+        f.write("nccl_version %s\n" % release)
+    done = jobs.job("fast", 4, argv, trace, {"FABRIC": machine})
+    return sorted(done.stdout.splitlines()), done.stderr
+
+
+def recorded(what, trace, code):
+    """rank -> its ops, all by the right library."""
+    ops = {}
+    for rank, db in jobs.traces(trace).items():
+        versions = db.execute("SELECT version FROM library").fetchall()
+        if versions != [(int(code),)]:
+            jobs.fail("%s, rank %d: versions %s" % (what, rank, versions))
+        ops[rank] = [row[0] for row in db.execute(
+            "SELECT k.name FROM op o JOIN op_class c ON c.id = o.class "
+            "JOIN op_kind k ON k.id = c.kind ORDER BY o.id")]
+    if sorted(ops) != [0, 1, 2, 3]:
+        jobs.fail("%s: traces of %s" % (what, sorted(ops)))
+    return ops
+
+
+def check_oldest(release, code):
+    what = "a job of 2.4's functions, NCCL " + release
     with jobs.Scratch() as tmp:
-        machine = os.path.join(tmp, "m.fabric")
-        with open(machine, "w") as f:
-            f.write(open(os.path.join(jobs.MACHINES, "fast.fabric")).read())
-            f.write("nccl_version %s\n" % release)
-        argv = ["train3d", "--tp", 2, "--pp", 2, "--steps", 2,
-                "--compute-us", 0, "--log"]
-        outs = []
-        for name in ("bare", "traced"):
-            os.mkdir(os.path.join(tmp, name))
-            done = jobs.job("fast", 4, argv + [os.path.join(tmp, name)],
-                            os.path.join(tmp, "t") if name == "traced" else
-                            None, {"FABRIC": machine})
-            outs.append((done.stdout, done.stderr))
-        if outs[0] != outs[1]:
-            jobs.fail("train3d, NCCL %s: %s" % (release, outs))
-        for rank, db in jobs.traces(os.path.join(tmp, "t")).items():
-            log = open(os.path.join(tmp, "traced", "rank%d.log" % rank))
-            calls = len(log.readlines())
-            ops, = db.execute("SELECT count(*) FROM op").fetchone()
-            versions = db.execute("SELECT version FROM library").fetchall()
-            if ops != calls or versions != [(int(code),)]:
-                jobs.fail("train3d, NCCL %s, rank %d: %d ops of %d, %s" % (
-                    release, rank, ops, calls, versions))
+        trace = os.path.join(tmp, "t")
+        bare = run_job(tmp, release, [OLDEST], None)
+        if bare != run_job(tmp, release, [OLDEST], trace) or bare[1]:
+            jobs.fail("%s: it differs: %s" % (what, bare[1]))
+        step = ["all_reduce", "bcast", "all_gather", "reduce",
+                "reduce_scatter"]
+        for rank, ops in recorded(what, trace, code).items():
+            if ops != step * 3:
+                jobs.fail("%s, rank %d: %s" % (what, rank, ops))
+
+
+def check_train3d(release, code):
+    """It needs ncclCommSplit."""
+    what = "train3d, NCCL " + release
+    argv = ["train3d", "--tp", 2, "--pp", 2, "--steps", 2, "--compute-us", 0,
+            "--log"]
+    with jobs.Scratch() as tmp:
+        trace = os.path.join(tmp, "t")
+        bare = run_job(tmp, release, argv + [tmp], None)
+        if bare != run_job(tmp, release, argv + [tmp], trace):
+            jobs.fail("%s: it differs: %s" % (what, bare))
+        for rank, ops in recorded(what, trace, code).items():
+            log = open(os.path.join(tmp, "rank%d.log" % rank))
+            if len(ops) != len(log.readlines()):
+                jobs.fail("%s, rank %d: %d ops" % (what, rank, len(ops)))
 
 
 def main():
     for release, code in RELEASES:
         for client in CLIENTS:
             check(client, release, code)
+        check_oldest(release, code)
         if int(code) >= 21801:
-            check_jobs(release, code)
+            check_train3d(release, code)
     print("%d releases of NCCL, %d clients" % (len(RELEASES), len(CLIENTS)))
 
 

@@ -4,6 +4,7 @@
 #include "commtrace/ring.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <glob.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,6 +80,19 @@ void await_trace(void)
     while (!has_stored(fd))
         usleep(1000);
     close(fd);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind,
+                      struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+void remove_trace(void)
+{
+    if (nftw(getenv("COMMTRACE_DIR"), remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
+        abort();
 }
 
 void await_child(pid_t pid)

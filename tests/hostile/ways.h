@@ -45,6 +45,9 @@ void ops_on(ncclComm_t on, int n);
 /* Until the writer, if there is one, has a database. */
 void await_trace(void);
 
+/* As somebody who cleans up. */
+void remove_trace(void);
+
 /* Ends the process unless the child ends well. */
 void await_child(pid_t pid);
 

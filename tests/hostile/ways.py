@@ -40,6 +40,8 @@ WAYS = {way.name: way for way in [
     Way("crash", "abort, SIGSEGV", closed=0),
     Way("atexit", "NCCL from an atexit handler"),
     Way("constructor", "NCCL from a constructor and a destructor"),
+    Way("backlog", "exit with a full ring", None,
+        env={"COMMTRACE_RING_SLOTS": "131072", "COMMTRACE_FLUSH_MS": "5000"}),
     Way("busy_exit", "exit while others call NCCL", ANY),
     Way("thread_exit", "exit from a thread while others call NCCL", ANY),
     Way("first_leaves", "exit of the first thread alone"),
@@ -56,6 +58,7 @@ WAYS = {way.name: way for way in [
     Way("numbers", "descriptors keep their numbers"),
     Way("close_all", "all descriptors closed"),
     Way("no_stdio", "no stdin, stdout, stderr"),
+    Way("new_stderr", "stderr closed and its number used", 0, 0, 0),
     Way("nofile", "RLIMIT_NOFILE 8", 0, 0, 0, says=1),
     Way("nofile_late", "RLIMIT_NOFILE 8, later"),
     Way("fsize", "RLIMIT_FSIZE", 0, 0, 0, says=1),
@@ -107,8 +110,8 @@ def run(way, place, preload, env):
 
 def compare(way, place, folder):
     """Without and with the recorder; how many ops the latter issued."""
-    env = dict(os.environ, COMMTRACE_DIR=folder, COMMTRACE_FLUSH_MS="50",
-               **way.env)
+    env = {**os.environ, "COMMTRACE_DIR": folder, "COMMTRACE_FLUSH_MS": "50",
+           **way.env}
     bare, _, _ = run(way, place, [], env)
     os.makedirs(folder, exist_ok=True) # unless it has been removed
     traced, ours, issued = run(way, place, [jobs.SHIM],

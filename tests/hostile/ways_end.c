@@ -83,6 +83,15 @@ static void run_constructor(char **argv)
     ops(3);
 }
 
+/* More than fits into one transaction waits when the process ends. */
+static void run_backlog(char **argv)
+{
+    (void)argv;
+    init(1);
+    ops(60000);
+    say_issued(60000);
+}
+
 static void *use_forever(void *unused)
 {
     for (;;)
@@ -158,6 +167,7 @@ const struct way end_ways[] = {
     {"crash", run_crash},
     {"atexit", run_atexit},
     {"constructor", run_constructor},
+    {"backlog", run_backlog},
     {"busy_exit", run_busy_exit},
     {"thread_exit", run_thread_exit},
     {"first_leaves", run_first_leaves},

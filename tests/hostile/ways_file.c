@@ -60,9 +60,30 @@ static void run_no_stdio(char **argv)
             abort();
 }
 
+/* What gets the number of stderr is not spoken to, whatever happens to us. */
+static void run_new_stderr(char **argv)
+{
+    char text[64] = "";
+    (void)argv;
+    init(1);
+    ops(5);
+    await_trace();
+    close(2);
+    FILE *own = tmpfile();
+    if (!own || fileno(own) != 2)
+        abort();
+    remove_trace();
+    ops(5);
+    usleep(200000); /* the writer meets that it is gone */
+    rewind(own);
+    if (fgets(text, sizeof(text), own))
+        printf("in it: %s\n", text);
+}
+
 const struct way file_ways[] = {
     {"numbers", run_numbers},
     {"close_all", run_close_all},
     {"no_stdio", run_no_stdio},
+    {"new_stderr", run_new_stderr},
     {0},
 };

@@ -18,7 +18,8 @@ static long resident_kib(void)
 }
 
 /* Makes COMMS communicators n times; the last ones take no more memory than
- * those before, once caches are full (2 MiB of SQLite's, the classes of ops). */
+ * those before, once caches are full (2 MiB of SQLite's, the classes of ops).
+ */
 static void run_rounds(void (*round)(void), int rounds, int n)
 {
     for (int i = 0; i < rounds * (n - 1); i++)

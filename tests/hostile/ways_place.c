@@ -2,7 +2,6 @@
 #include "ways.h"
 
 #include <dlfcn.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,13 +107,6 @@ static void run_environment(char **argv)
     say_environment("after");
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind,
-                      struct FTW *at)
-{
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
-
 /* Somebody has cleaned up where our trace was. */
 static void run_removed(char **argv)
 {
@@ -123,8 +115,7 @@ static void run_removed(char **argv)
     ops(5);
     await_trace();
     usleep(20000);
-    if (nftw(getenv("COMMTRACE_DIR"), remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
-        abort();
+    remove_trace();
     ops(5);
     usleep(200000);
     ops(5);

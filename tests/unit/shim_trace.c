@@ -2,6 +2,7 @@
 #include "shim_test.h"
 
 #include "policy.h"
+#include "record.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -346,6 +347,35 @@ static void test_errors_pass(void **state)
     scenario_end(&s);
 }
 
+static void end_inside_a_hook(void)
+{
+    ncclComm_t comm;
+    uint64_t position;
+    ncclCommInitRank(&comm, 4, some_id(1), 2);
+    ncclAllReduce(data, data, 8, 7, 0, comm, stream);
+    ring_reserve(&recorder.ring, &position); /* never published */
+    ncclAllReduce(data, data, 8, 7, 0, comm, stream);
+}
+
+/* What follows the hole stays in the ring, and the trace does not say that it
+ * has everything. */
+static void test_end_inside_a_hook(void **state)
+{
+    struct scenario s;
+    (void)state;
+    scenario_run(&s, end_inside_a_hook);
+    assert_answer(&s, "SELECT count(*) FROM op", "1");
+    assert_answer(&s,
+                  "SELECT end_ns IS NULL, (SELECT value FROM meta WHERE key ="
+                  " 'closed') FROM process",
+                  "1|0");
+    const char *ring =
+        scenario_ask(&s, "SELECT value FROM meta WHERE key = 'ring_path'");
+    assert_int_equal(access(ring, R_OK), 0);
+    unlink(ring);
+    scenario_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_many_comms),
         cmocka_unit_test(test_size_limit),
         cmocka_unit_test(test_comms_beyond_the_limit),
+        cmocka_unit_test(test_end_inside_a_hook),
         cmocka_unit_test(test_errors_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

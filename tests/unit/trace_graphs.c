@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "trace/graphs.h"
 #include "trace_files.h"
 
 enum { TWO_RANKS = 2, COUNT = 100 };
@@ -128,6 +129,21 @@ static void test_no_launch_seen(void **state)
     files_remove(folder);
 }
 
+struct told {
+    int64_t runs, outside;
+    int steps;
+};
+
+static void note(void *context, int graph, int step, int64_t runs)
+{
+    struct told *told = context;
+
+    (void)graph;
+    told->runs += runs;
+    told->outside += step == CT_NONE ? runs : 0;
+    told->steps += step != CT_NONE;
+}
+
 /* Each step launches a graph of two ops twice, beside three ops of its own. */
 static void test_per_step(void **state)
 {
@@ -136,6 +152,7 @@ static void test_per_step(void **state)
     sqlite3 *db = files_begin(folder, 0, 1, 0);
     const struct ct_job *job;
     struct ct_trace *trace;
+    struct told told = {0};
     int id = 0, s, k;
 
     (void)state;
@@ -158,6 +175,10 @@ static void test_per_step(void **state)
     trace = files_open(folder);
     job = &trace->jobs[0];
     assert_in_range(job->nsteps, STEPS - 2, STEPS);
+    ct_graphs_by_step(&trace->processes[0], note, &told);
+    assert_int_equal(told.runs, 2 * STEPS);
+    assert_in_range(told.steps, STEPS - 2, STEPS);
+    assert_in_range(told.outside, 0, 4);
     for (k = 0; k < job->nusages; k++) {
         const struct ct_usage *usage = &job->usages[k];
         const bool captured = usage->base == CT_OP_ALL_REDUCE;

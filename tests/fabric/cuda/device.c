@@ -17,6 +17,7 @@
 
 struct CUctx_st {
     _Atomic int refs;
+    _Atomic int life; /* how often it has been reset */
     unsigned flags;
 };
 
@@ -82,6 +83,11 @@ CUcontext context_current(void)
 CUcontext context_primary(int device)
 {
     return &primary[device];
+}
+
+int context_life(int device)
+{
+    return atomic_load(&primary[device].life);
 }
 
 int context_device(CUcontext ctx)
@@ -299,9 +305,11 @@ FABRIC_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     CUresult rc = check_device(device);
 
-    if (!rc)
-        stream_drain_device(device);
-    return rc;
+    if (rc)
+        return rc;
+    stream_drain_device(device);
+    atomic_fetch_add(&primary[device].life, 1);
+    return CUDA_SUCCESS;
 }
 
 FABRIC_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device,
@@ -376,7 +384,9 @@ FABRIC_API CUresult cuCtxGetId(CUcontext ctx, unsigned long long *id)
     ctx = ctx ? ctx : context_current();
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
-    *id = (unsigned long long)context_device(ctx) + 1;
+    *id = (unsigned long long)context_life(context_device(ctx)) *
+              FABRIC_MAX_DEVICES +
+          (unsigned long long)context_device(ctx) + 1;
     return CUDA_SUCCESS;
 }
 

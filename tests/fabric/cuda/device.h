@@ -9,6 +9,9 @@
 CUcontext context_current(void);
 CUcontext context_primary(int device);
 int context_device(CUcontext ctx);
+
+/* Changes when the device is reset, which ends all that was made there. */
+int context_life(int device);
 int context_is_known(CUcontext ctx);
 
 #endif

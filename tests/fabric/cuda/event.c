@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@
 struct CUevent_st {
     _Atomic int refs;
     int device;
+    int life; /* of the device's context */
     unsigned flags;
     pthread_mutex_t lock;
     pthread_cond_t reached;
@@ -37,10 +39,16 @@ static struct CUevent_st *event_new(int device, unsigned flags)
         return NULL;
     e->refs = 1;
     e->device = device;
+    e->life = context_life(device);
     e->flags = flags;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->reached, NULL);
     return e;
+}
+
+static bool is_dead(const struct CUevent_st *e)
+{
+    return e->life != context_life(e->device);
 }
 
 static void event_put(struct CUevent_st *e)
@@ -178,7 +186,7 @@ FABRIC_API CUresult cuEventRecord(CUevent e, CUstream handle)
 
     if (rc)
         return rc;
-    if (!e || e->device != stream_device(s))
+    if (!e || is_dead(e) || e->device != stream_device(s))
         return CUDA_ERROR_INVALID_HANDLE;
     return stream_capture(s) ? record_captured(stream_capture(s), e)
                              : record(s, stream_push, e);
@@ -219,7 +227,7 @@ static CUresult check_wait(CUevent e)
 {
     CUresult rc = CUDA_SUCCESS;
 
-    if (!e)
+    if (!e || is_dead(e))
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&e->lock);
     if (e->capture_id)
@@ -260,7 +268,7 @@ static CUresult read_time(CUevent e, int64_t *time_ns)
 {
     CUresult rc = CUDA_SUCCESS;
 
-    if (!e)
+    if (!e || is_dead(e))
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&e->lock);
     if (!e->recorded || e->flags & CU_EVENT_DISABLE_TIMING)

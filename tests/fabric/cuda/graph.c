@@ -103,6 +103,18 @@ CUresult graph_add_child(CUgraph graph, CUgraph child)
     return rc;
 }
 
+/* Holds the graph that its tasks are of. Not where there are none: a graph of
+ * children may get a copy of itself as a child, and would hold itself. */
+static void borrow_tasks(CUgraph copy, CUgraph graph)
+{
+    for (CUgraphNode n = graph->first; n; n = n->next) {
+        if (n->child || copy->original)
+            continue;
+        graph_get(graph);
+        copy->original = graph;
+    }
+}
+
 CUgraph graph_copy(CUgraph graph)
 {
     CUgraph copy = graph_new();
@@ -110,9 +122,8 @@ CUgraph graph_copy(CUgraph graph)
 
     if (!copy)
         return NULL;
-    graph_get(graph);
-    copy->original = graph;
     pthread_mutex_lock(&graph->lock);
+    borrow_tasks(copy, graph);
     for (CUgraphNode n = graph->first; n && !rc; n = n->next) {
         rc = add_node(copy, *n);
         if (!rc && n->child)

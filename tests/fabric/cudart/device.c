@@ -85,7 +85,12 @@ FABRIC_API cudaError_t cudaDeviceSynchronize(void)
 
 FABRIC_API cudaError_t cudaDeviceReset(void)
 {
-    return cudaDeviceSynchronize();
+    CUdevice device;
+    CUresult rc = runtime_ready();
+
+    if (!rc)
+        rc = cuCtxGetDevice(&device);
+    return runtime_result(rc ? rc : cuDevicePrimaryCtxReset(device));
 }
 
 FABRIC_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags,

@@ -130,6 +130,8 @@ static void write_at(struct mailbox *box, uint64_t at, const void *from,
     size_t offset = at % MAILBOX_BYTES;
     size_t first = n < MAILBOX_BYTES - offset ? n : MAILBOX_BYTES - offset;
 
+    if (!n)
+        return; /* from may be NULL */
     memcpy(box->data + offset, from, first);
     memcpy(box->data, (const char *)from + first, n - first);
 }
