@@ -41,12 +41,10 @@ def main():
     replica, replicas = mesh["dp"].get_local_rank(), mesh["dp"].size()
 
     model = gpt.GPT(args, stage, stages).to(device)
-    # Parameters are gathered once per step, not for each micro-batch.
-    shard = {"mesh": mesh["dp"], "reshard_after_forward": False}
     for block in model.blocks:
         parallelize_module(block, mesh["tp"], tensor_parallel.PLAN)
-        fully_shard(block, **shard)
-    fully_shard(model, **shard)
+        fully_shard(block, mesh=mesh["dp"])
+    fully_shard(model, mesh=mesh["dp"])
     pipe = pipeline.schedule(model, args, args.batch // replicas, stage, stages,
                              device, mesh["pp"].get_group())
     optimizer = gpt.optimizer_of(model, args)
