@@ -9,9 +9,6 @@
 #include "graphs.h"
 #include "hooks.h"
 #include "record.h"
-#include "thread.h"
-
-#include <errno.h>
 
 /* CUresult and cudaError_t agree on the values that are asked for here. */
 enum { CUDA_OK = 0, CUDA_NOT_FOUND = 500 };
@@ -32,22 +29,6 @@ static bool enter(struct hook_from from)
 static bool enter_making(struct hook_from from)
 {
     return enter(from) && graphs_are_in_use();
-}
-
-/* Around what takes our lock. */
-struct making {
-    int saved, cancel;
-};
-
-static struct making begin_making(void)
-{
-    return (struct making){errno, thread_hold_cancel()};
-}
-
-static void end_making(struct making making)
-{
-    thread_allow_cancel(making.cancel);
-    errno = making.saved;
 }
 
 struct graph_launch {
@@ -76,11 +57,8 @@ static void close_launch(struct graph_launch *launch, int result)
 {
     if (launch->slot && init_has_begun())
         record_close(launch->slot, launch->position, record_now(), result, -1);
-    if (launch->capture && result == CUDA_OK && launch->graph) {
-        struct making making = begin_making();
+    if (launch->capture && result == CUDA_OK && launch->graph)
         graphs_add_to_capture(launch->capture, launch->graph);
-        end_making(making);
-    }
 }
 
 typedef int launch_call(void *exec, void *stream);
@@ -109,12 +87,9 @@ static int begin_to(begin_to_call *real, bool own, struct hook_from from,
 {
     bool watching = enter_making(from);
     int result = real(stream, graph, dependencies, edges, n, mode);
-    if (watching && result == CUDA_OK) {
-        struct making making = begin_making();
+    if (watching && result == CUDA_OK)
         graphs_add_to_capture(capture_here(number_of(stream, own)),
                               graphs_held(graph));
-        end_making(making);
-    }
     hook_leave();
     return result;
 }
@@ -127,11 +102,8 @@ static int end(end_call *real, bool own, struct hook_from from, void *stream,
     bool watching = enter_making(from);
     int64_t capture = watching ? capture_here(number_of(stream, own)) : 0;
     int result = real(stream, graph);
-    if (watching && result == CUDA_OK && graph) {
-        struct making making = begin_making();
+    if (watching && result == CUDA_OK && graph)
         graphs_hold(*graph, graphs_end_capture(capture));
-        end_making(making);
-    }
     hook_leave();
     return result;
 }
@@ -144,11 +116,8 @@ static int duplicate(duplicate_call *real, bool own, struct hook_from from,
     (void)own;
     bool watching = enter_making(from);
     int result = real(made, original);
-    if (watching && result == CUDA_OK) {
-        struct making making = begin_making();
+    if (watching && result == CUDA_OK)
         graphs_hold(*made, graphs_held(original));
-        end_making(making);
-    }
     hook_leave();
     return result;
 }
@@ -162,11 +131,8 @@ static int child(child_call *real, bool own, struct hook_from from, void **node,
     (void)own;
     bool watching = enter_making(from);
     int result = real(node, graph, dependencies, n, inner);
-    if (watching && result == CUDA_OK) {
-        struct making making = begin_making();
+    if (watching && result == CUDA_OK)
         graphs_add(graph, graphs_held(inner));
-        end_making(making);
-    }
     hook_leave();
     return result;
 }
@@ -181,11 +147,8 @@ static int instantiate(instantiate_call *real, bool own, struct hook_from from,
     (void)own;
     bool watching = enter_making(from);
     int result = real(exec, graph, a, b, c);
-    if (watching && result == CUDA_OK) {
-        struct making making = begin_making();
+    if (watching && result == CUDA_OK)
         graphs_hold(*exec, graphs_held(graph));
-        end_making(making);
-    }
     hook_leave();
     return result;
 }
@@ -198,11 +161,8 @@ static int update(update_call *real, bool own, struct hook_from from,
     (void)own;
     bool watching = enter_making(from);
     int result = real(exec, graph, a, b);
-    if (watching && result == CUDA_OK) {
-        struct making making = begin_making();
+    if (watching && result == CUDA_OK)
         graphs_hold(exec, graphs_held(graph));
-        end_making(making);
-    }
     hook_leave();
     return result;
 }
@@ -216,16 +176,11 @@ static int destroy(destroy_call *real, bool own, struct hook_from from,
     (void)own;
     bool watching = enter_making(from);
     int64_t held = watching ? graphs_held(handle) : 0;
-    struct making making = begin_making();
     if (held)
         graphs_hold(handle, 0);
-    end_making(making);
     int result = real(handle);
-    if (held && result != CUDA_OK) {
-        making = begin_making();
+    if (held && result != CUDA_OK)
         graphs_hold(handle, held);
-        end_making(making);
-    }
     hook_leave();
     return result;
 }

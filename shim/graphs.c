@@ -2,7 +2,9 @@
 
 #include "hash.h"
 #include "record.h"
+#include "thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -17,6 +19,27 @@ struct place {
 static _Atomic(struct place *) places; /* SETS * PLACES, made once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t joined; /* numbers given so far */
+
+/* Around what has the lock: whoever comes in between on this thread, a handler
+ * or a cancellation, does not meet it. */
+struct guard {
+    struct thread_hold thread;
+    int saved;
+};
+
+static void take(struct guard *guard)
+{
+    guard->saved = errno;
+    thread_hold(&guard->thread);
+    pthread_mutex_lock(&lock);
+}
+
+static void give(const struct guard *guard)
+{
+    pthread_mutex_unlock(&lock);
+    thread_release(&guard->thread);
+    errno = guard->saved;
+}
 
 _Atomic uint64_t graphs_untracked;
 _Atomic bool graphs_in_use;
@@ -111,18 +134,20 @@ void graphs_hold(const void *handle, int64_t graph)
 {
     if (!handle)
         return;
-    pthread_mutex_lock(&lock);
+    struct guard guard;
+    take(&guard);
     hold(key_of(handle), graph);
-    pthread_mutex_unlock(&lock);
+    give(&guard);
 }
 
 void graphs_add(const void *handle, int64_t graph)
 {
     if (!handle || !graph)
         return;
-    pthread_mutex_lock(&lock);
+    struct guard guard;
+    take(&guard);
     hold(key_of(handle), join(held(key_of(handle)), graph));
-    pthread_mutex_unlock(&lock);
+    give(&guard);
 }
 
 void graphs_add_to_capture(int64_t capture, int64_t graph)
@@ -130,9 +155,10 @@ void graphs_add_to_capture(int64_t capture, int64_t graph)
     if (!capture || !graph)
         return;
     uint64_t key = key_of_capture(capture);
-    pthread_mutex_lock(&lock);
+    struct guard guard;
+    take(&guard);
     hold(key, join(held(key), graph));
-    pthread_mutex_unlock(&lock);
+    give(&guard);
 }
 
 int64_t graphs_end_capture(int64_t capture)
@@ -140,11 +166,12 @@ int64_t graphs_end_capture(int64_t capture)
     if (!capture)
         return 0;
     uint64_t key = key_of_capture(capture);
-    pthread_mutex_lock(&lock);
+    struct guard guard;
+    take(&guard);
     int64_t more = held(key);
     hold(key, 0);
     record_graph(capture, 0, 0);
     int64_t graph = join(capture, more);
-    pthread_mutex_unlock(&lock);
+    give(&guard);
     return graph;
 }
