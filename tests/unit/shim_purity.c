@@ -37,7 +37,10 @@ void *realloc(void *old, size_t size)
     return __libc_realloc(old, size);
 }
 
+int cudaGraphLaunch(void *exec, void *stream);
+
 static float data[4];
+static int refused; /* launches of graphs */
 
 /* The only place of each call, since the first one from a place asks the
  * loader: neither copied into its caller nor left before the last one. */
@@ -48,6 +51,7 @@ static __attribute__((noinline)) void use(ncclComm_t comm)
     ncclSend(data, 4, 7, 1, comm, NULL);
     ncclRecv(data, 4, 7, 1, comm, NULL);
     ncclGroupEnd();
+    refused += cudaGraphLaunch(data, NULL) != 0;
     __asm__ volatile("");
 }
 
@@ -76,7 +80,7 @@ static void child(void)
     for (int i = 0; i < 100000; i++)
         use(comm);
     armed = false;
-    syscall(SYS_exit_group, allocations ? 1 : 0);
+    syscall(SYS_exit_group, allocations || refused ? 1 : 0);
 }
 
 static void test_hook_path(void **state)
