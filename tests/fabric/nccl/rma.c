@@ -223,7 +223,8 @@ static int post(struct ncclComm *comm, int peer, const struct letter *letter,
     }
     written = atomic_load_explicit(&box->written, memory_order_relaxed);
     write_at(box, written, letter, sizeof(*letter));
-    write_at(box, written + sizeof(*letter), bytes, letter->bytes);
+    if (letter->bytes)
+        write_at(box, written + sizeof(*letter), bytes, letter->bytes);
     atomic_store_explicit(&box->written, written + n, memory_order_release);
     seat_ring(segment_seat(comm->segment, peer));
     return 0;
