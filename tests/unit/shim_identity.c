@@ -1,13 +1,20 @@
-/* Names of communicators: equal on their members, different otherwise. */
+/*
+ * Names of communicators: equal on their members, different otherwise. Random
+ * trees of splits, shrinks and grows, of which each rank knows only its own
+ * calls; of some trees every call is also made, and recorded, in this one
+ * process, and the recorder has to come to the same names.
+ */
+#include "births.h"
 #include "commtrace/nccl_hash.h"
-#include "identity.h"
 #include "shim_test.h"
 
-enum { RANKS = 64, COMMS = 96, TREES = 1500, SETS = 8 };
+enum { RANKS = 64, NODES = 96, TREES = 1500, SETS = 8 };
+enum { RECORDED = 60 }; /* trees */
 
 /* What one rank knows of a communicator by its own calls. */
 struct view {
     bool member;
+    ncclComm_t handle; /* in recorded trees */
     struct identity name;
     int rank;
     uint32_t children; /* splits and grows that it called */
@@ -17,27 +24,28 @@ struct view {
     } shrinks[SETS];
 };
 
-struct comm {
+struct node {
     struct view of[RANKS]; /* by rank of the job */
-    const struct comm *parent;
+    const struct node *parent;
     int nranks;
     bool grown;
 };
 
-static struct comm comms[COMMS];
-static int ncomms, job_ranks, next_id;
+static struct node nodes[NODES];
+static int nnodes, job_ranks, next_id;
+static bool recorded;
 
 static int some(int n)
 {
     return rand() % n;
 }
 
-static struct comm *new_comm(const struct comm *parent)
+static struct node *new_node(const struct node *parent)
 {
-    struct comm *comm = &comms[ncomms++];
-    memset(comm, 0, sizeof(*comm));
-    comm->parent = parent;
-    return comm;
+    struct node *node = &nodes[nnodes++];
+    memset(node, 0, sizeof(*node));
+    node->parent = parent;
+    return node;
 }
 
 /* An id as NCCL makes it: a magic number, an address that tells ids apart, and
@@ -58,43 +66,71 @@ static uint64_t random_magic(void)
     return (uint64_t)rand() << 40 ^ (uint64_t)rand() << 20 ^ (uint64_t)rand();
 }
 
+/* The recorder's name of what a call made. The stand-in does not know how many
+ * ranks have come: it is told. */
+static void check(const struct view *view, int nranks)
+{
+    if (!recorded)
+        return;
+    struct comm *comm = comm_find(view->handle);
+    assert_non_null(comm);
+    assert_true(comm->uid == view->name.uid);
+    comm->nranks = nranks;
+}
+
+static void check_all(const struct node *node)
+{
+    for (int rank = 0; rank < job_ranks; rank++)
+        if (node->of[rank].member)
+            check(&node->of[rank], node->nranks);
+}
+
 static void init(void)
 {
     ncclUniqueId id = new_id(random_magic(), 0);
-    struct comm *comm = new_comm(NULL);
+    struct node *node = new_node(NULL);
     int first = some(job_ranks), n = 1 + some(job_ranks - first);
     for (int i = 0; i < n; i++) {
-        struct view *view = &comm->of[first + i];
+        struct view *view = &node->of[first + i];
         view->member = true;
         view->rank = i;
         view->name = identity_of_id(&id, n, i + 1000 * next_id);
+        if (recorded)
+            ncclCommInitRank(&view->handle, n, id, i);
     }
-    comm->nranks = n;
+    node->nranks = n;
+    check_all(node);
 }
 
-static void join(struct comm *comm, int rank, struct identity name)
+static void join(struct node *node, int rank, struct identity name)
 {
-    comm->of[rank] =
-        (struct view){.member = true, .name = name, .rank = comm->nranks++};
+    node->of[rank] =
+        (struct view){.member = true, .name = name, .rank = node->nranks++};
 }
 
 /* Every member of the parent splits; colour -1 stays out but counts. */
-static void split(struct comm *parent)
+static void split(struct node *parent)
 {
     int colors = 1 + some(4);
-    struct comm *first = &comms[ncomms];
+    struct node *first = &nodes[nnodes];
     for (int c = 0; c < colors; c++)
-        new_comm(parent);
+        new_node(parent);
     for (int rank = 0; rank < job_ranks; rank++) {
         struct view *view = &parent->of[rank];
         if (!view->member)
             continue;
         uint32_t child = ++view->children;
         int color = some(colors + 1) - 1;
-        if (color >= 0)
-            join(&first[color], rank,
-                 identity_of_split(&view->name, child, color));
+        ncclComm_t handle = NULL;
+        if (recorded)
+            ncclCommSplit(view->handle, color, 0, &handle, NULL);
+        if (color < 0)
+            continue;
+        join(&first[color], rank, identity_of_split(&view->name, child, color));
+        first[color].of[rank].handle = handle;
     }
+    for (int c = 0; c < colors; c++)
+        check_all(&first[c]);
 }
 
 static uint32_t nth_shrink(struct view *view, uint64_t set)
@@ -117,7 +153,7 @@ static void shuffle(int *list, int n)
 
 /* Those that stay call it, each with its list in an order of its own. Of
  * repeated shrinks some leave out the same ranks. */
-static void shrink(struct comm *parent)
+static void shrink(struct node *parent)
 {
     int excluded[RANKS], n = 0, lowest = some(2);
     for (int r = lowest; r < parent->nranks; r += 2)
@@ -125,7 +161,7 @@ static void shrink(struct comm *parent)
             excluded[n++] = r;
     if (!n)
         return;
-    struct comm *comm = new_comm(parent);
+    struct node *node = new_node(parent);
     for (int rank = 0; rank < job_ranks; rank++) {
         struct view *view = &parent->of[rank];
         bool stays = view->member;
@@ -135,14 +171,18 @@ static void shrink(struct comm *parent)
             continue;
         shuffle(excluded, n);
         uint64_t set = identity_of_ranks(excluded, n);
-        join(comm, rank,
+        join(node, rank,
              identity_of_shrink(&view->name, set, nth_shrink(view, set)));
+        if (recorded)
+            ncclCommShrink(view->handle, excluded, n, &node->of[rank].handle,
+                           NULL, 0);
     }
+    check_all(node);
 }
 
 /* Ranks of the parent know only the parent, new ones only the id that the
  * coordinator's NCCL made of it. */
-static void grow(struct comm *parent)
+static void grow(struct node *parent)
 {
     int spare[RANKS], n = 0;
     const struct view *coordinator = NULL;
@@ -158,30 +198,38 @@ static void grow(struct comm *parent)
     uint64_t magic = ct_nccl_hash_combine(coordinator->name.nccl.magic,
                                           coordinator->children + 1);
     ncclUniqueId id = new_id(magic, parent->nranks);
-    struct comm *comm = new_comm(parent);
-    comm->grown = true;
+    struct node *node = new_node(parent);
+    node->grown = true;
     for (int rank = 0; rank < job_ranks; rank++) {
         struct view *view = &parent->of[rank];
         if (!view->member)
             continue;
         struct grown grown =
             identity_grown(&view->name.nccl, parent->nranks, ++view->children);
-        join(comm, rank, identity_of_grow(&grown, nranks));
+        join(node, rank, identity_of_grow(&grown, nranks));
+        if (recorded)
+            ncclCommGrow(view->handle, nranks, NULL, -1, &node->of[rank].handle,
+                         NULL);
     }
     shuffle(spare, n);
     struct grown grown = identity_grown_of_id(&id);
-    for (int i = 0; i < more; i++)
-        join(comm, spare[i], identity_of_grow(&grown, nranks));
+    for (int i = 0; i < more; i++) {
+        join(node, spare[i], identity_of_grow(&grown, nranks));
+        if (recorded)
+            ncclCommGrow(NULL, nranks, &id, node->nranks - 1,
+                         &node->of[spare[i]].handle, NULL);
+    }
+    check_all(node);
 }
 
 static void grow_tree(void)
 {
-    ncomms = 0;
+    nnodes = 0;
     job_ranks = 1 + some(RANKS);
     for (int i = 0; i < 3; i++)
         init();
-    while (ncomms < COMMS - 5) {
-        struct comm *parent = &comms[some(ncomms)];
+    while (nnodes < NODES - 5) {
+        struct node *parent = &nodes[some(nnodes)];
         int kind = some(4);
         if (parent->nranks == 0)
             continue;
@@ -199,12 +247,20 @@ static void grow_tree(void)
     }
 }
 
+static void cut_tree(void)
+{
+    for (int i = 0; i < nnodes; i++)
+        for (int rank = 0; rank < job_ranks; rank++)
+            if (nodes[i].of[rank].handle)
+                ncclCommDestroy(nodes[i].of[rank].handle);
+}
+
 /* The name that all members have; 0: there are none. */
-static uint64_t agreed(const struct comm *comm, uint64_t *magic)
+static uint64_t agreed(const struct node *node, uint64_t *magic)
 {
     uint64_t uid = 0;
     for (int rank = 0; rank < job_ranks; rank++) {
-        const struct view *view = &comm->of[rank];
+        const struct view *view = &node->of[rank];
         if (!view->member)
             continue;
         if (uid && uid != view->name.uid)
@@ -220,35 +276,37 @@ static uint64_t agreed(const struct comm *comm, uint64_t *magic)
 /* NCCL gives all shrinks of a parent one hash, so what is grown from two that
  * are as large, by as much, has the same numbers: only these names, and those
  * of their children, may repeat. */
-static bool are_twins(const struct comm *a, const struct comm *b,
+static bool are_twins(const struct node *a, const struct node *b,
                       const uint64_t *uid, const uint64_t *magic)
 {
     if (!a->parent || !b->parent || a->parent == b->parent)
         return false;
-    if (a->grown && b->grown && magic[a - comms] == magic[b - comms])
+    if (a->grown && b->grown && magic[a - nodes] == magic[b - nodes])
         return a->nranks == b->nranks && a->parent->nranks == b->parent->nranks;
-    return uid[a->parent - comms] == uid[b->parent - comms];
+    return uid[a->parent - nodes] == uid[b->parent - nodes];
 }
 
 static void test_trees(void **state)
 {
-    uint64_t uid[COMMS], magic[COMMS];
+    uint64_t uid[NODES], magic[NODES];
     int kinds = 0, twins = 0;
     long pairs = 0;
     (void)state;
     for (int tree = 0; tree < TREES; tree++) {
         srand((unsigned)tree + 1);
+        recorded = tree < RECORDED;
         grow_tree();
-        for (int i = 0; i < ncomms; i++) {
-            uid[i] = agreed(&comms[i], &magic[i]);
-            kinds += comms[i].grown;
+        for (int i = 0; i < nnodes; i++) {
+            uid[i] = agreed(&nodes[i], &magic[i]);
+            kinds += nodes[i].grown;
             for (int j = 0; j < i && uid[i]; j++, pairs++) {
                 if (uid[i] != uid[j])
                     continue;
-                assert_true(are_twins(&comms[i], &comms[j], uid, magic));
+                assert_true(are_twins(&nodes[i], &nodes[j], uid, magic));
                 twins++;
             }
         }
+        cut_tree();
     }
     printf("%d trees, %ld pairs, %d grown, %d names of twins\n", TREES, pairs,
            kinds, twins);
@@ -274,6 +332,25 @@ static void test_repeated_id(void **state)
     }
     /* One of two of these ranks, their first of that size. */
     assert_true(identity_of_id(&id, 2, 0).uid != uid[0][0]);
+}
+
+/* An NCCL that numbers otherwise is noticed where both numbers are seen. */
+static void test_unlike(void **state)
+{
+    ncclUniqueId id = some_id(77);
+    ncclComm_t key;
+    (void)state;
+    assert_int_equal(ncclCommInitRank(&key, 2, id, 0), ncclSuccess);
+    const struct comm *comm = comm_find(key);
+    struct grown grown = identity_grown(&comm->nccl, comm->nranks, 1);
+    struct ct_nccl_id known = {.magic = grown.magic,
+                               .old_ranks = grown.old_ranks};
+    memcpy(id.internal, &known, sizeof(known));
+    births_learn_id(comm, &id);
+    assert_int_equal(births_unlike(), 0);
+    assert_int_equal(ncclCommGetUniqueId(key, &id), ncclSuccess); /* random */
+    assert_int_equal(births_unlike(), 1);
+    ncclCommDestroy(key);
 }
 
 static void test_set(void **state)
@@ -303,10 +380,15 @@ static void test_pinned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_repeated_id),
-        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_trees),  cmocka_unit_test(test_repeated_id),
+        cmocka_unit_test(test_unlike), cmocka_unit_test(test_set),
         cmocka_unit_test(test_pinned),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    char dir[] = "/tmp/shim-identity-XXXXXX", command[64];
+    if (!mkdtemp(dir))
+        return 1;
+    setenv("COMMTRACE_DIR", dir, 1);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    return system(command) != 0 || failed;
 }
