@@ -1,6 +1,9 @@
 # Unit tests of what is derived from a job in memory.
 add_library(commtrace_jobs STATIC
-  ${CMAKE_CURRENT_LIST_DIR}/unit/roles_jobs.c)
+  ${CMAKE_CURRENT_LIST_DIR}/unit/roles_jobs.c
+  ${CMAKE_CURRENT_LIST_DIR}/unit/roles_jobs_play.c
+  ${CMAKE_CURRENT_LIST_DIR}/unit/roles_jobs_trace.c
+  ${CMAKE_CURRENT_LIST_DIR}/unit/roles_jobs_layout.c)
 target_include_directories(commtrace_jobs PUBLIC
   ${CMAKE_CURRENT_LIST_DIR}/unit)
 target_link_libraries(commtrace_jobs PUBLIC commtrace_flags commtrace_trace m)
