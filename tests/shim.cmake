@@ -96,3 +96,25 @@ if(NOT COMMTRACE_SANITIZE)
   add_record_test(record_valgrind
     ${CMAKE_CURRENT_LIST_DIR}/e2e/test_record_valgrind.sh)
 endif()
+
+# Every row of the table of calls, in each way to come to it.
+set(e2e ${CMAKE_CURRENT_LIST_DIR}/e2e)
+add_library(rows_nccl SHARED ${e2e}/rows_nccl.c)
+target_link_libraries(rows_nccl PRIVATE commtrace_flags -Wl,-Bsymbolic)
+set_target_properties(rows_nccl PROPERTIES
+  OUTPUT_NAME nccl VERSION 2 SOVERSION 2
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/rows_nccl)
+add_executable(rows_linked ${e2e}/rows_main.c ${e2e}/rows_calls.c)
+target_link_libraries(rows_linked PRIVATE commtrace_flags rows_nccl)
+add_library(rows_module MODULE ${e2e}/rows_calls.c)
+target_link_libraries(rows_module PRIVATE commtrace_flags rows_nccl)
+add_executable(rows_local ${e2e}/rows_main.c)
+target_compile_definitions(rows_local PRIVATE ROWS_IN_MODULE)
+target_link_libraries(rows_local PRIVATE commtrace_flags ${CMAKE_DL_LIBS})
+add_executable(rows_dlsym ${e2e}/rows_main.c ${e2e}/rows_calls.c)
+target_compile_definitions(rows_dlsym PRIVATE ROWS_BY_DLSYM)
+target_link_libraries(rows_dlsym PRIVATE commtrace_flags ${CMAKE_DL_LIBS})
+add_record_test(rows ${PYTHON3} -B ${e2e}/test_rows.py
+  $<TARGET_FILE:rows_linked> $<TARGET_FILE:rows_local>
+  $<TARGET_FILE:rows_module> $<TARGET_FILE:rows_dlsym>
+  $<TARGET_FILE:rows_nccl>)
