@@ -25,11 +25,61 @@ SCOPE_UNCHECKED static bool is(const char *name, const char *other)
     return *name == *other;
 }
 
+/* Which letters our names have where, for NCCL's and for CUDA's. It is made at
+ * the first use, by several threads at once if so it comes. */
+enum { LETTERS_FROM = 2, LETTERS_TO = 16 };
+static struct {
+    _Atomic bool made;
+    _Atomic uint64_t at[2][LETTERS_TO];
+} letters;
+
+SCOPE_UNCHECKED static uint64_t letter(char c)
+{
+    return UINT64_C(1) << (c & 63);
+}
+
+SCOPE_UNCHECKED static void make_letters(void)
+{
+    for (int i = 0; i < REAL_HOOKED; i++) {
+        const char *name = real_names[i].name;
+        _Atomic uint64_t *at = letters.at[name[0] == 'c'];
+        for (int p = 0; p < LETTERS_TO; p++) {
+            if (p >= LETTERS_FROM)
+                atomic_fetch_or_explicit(&at[p], letter(name[p]),
+                                         memory_order_relaxed);
+            if (!name[p])
+                break;
+        }
+    }
+    /* Release: with all letters. */
+    atomic_store_explicit(&letters.made, true, memory_order_release);
+}
+
+/* Says no after a few letters for nearly every name that is not ours. */
+SCOPE_UNCHECKED static bool may_be_hooked(const char *name)
+{
+    bool nccl = name[0] == 'n' && name[1] == 'c';
+    bool cuda = name[0] == 'c' && name[1] == 'u';
+    if (!nccl && !cuda)
+        return false;
+    if (!atomic_load_explicit(&letters.made, memory_order_acquire))
+        make_letters();
+    const _Atomic uint64_t *at = letters.at[cuda];
+    for (int p = LETTERS_FROM; p < LETTERS_TO; p++) {
+        if (!(atomic_load_explicit(&at[p], memory_order_relaxed) &
+              letter(name[p])))
+            return false;
+        if (!name[p])
+            break;
+    }
+    return true;
+}
+
 SCOPE_UNCHECKED static int hooked(const char *name)
 {
-    bool nccl = name[0] == 'n' && name[1] == 'c' && name[2] == 'c';
-    bool cuda = name[0] == 'c' && name[1] == 'u';
-    for (int i = 0; (nccl || cuda) && i < REAL_HOOKED; i++)
+    if (!may_be_hooked(name))
+        return -1;
+    for (int i = 0; i < REAL_HOOKED; i++)
         if (is(name, real_names[i].name))
             return i;
     return -1;
