@@ -22,6 +22,7 @@ static const char *const statements[] = {
     "CREATE INDEX op_match_usage ON op_match(usage, step)",
     "CREATE INDEX op_match_instance ON op_match(instance)",
     "CREATE UNIQUE INDEX op_match_op ON op_match(process, op)",
+    "CREATE INDEX graph_run_graph ON graph_run(process, graph)",
     "CREATE INDEX op_match_graph ON op_match(process, graph) "
     "WHERE graph IS NOT NULL",
     "CREATE INDEX op_in_flight ON op(process) "
@@ -66,7 +67,15 @@ static const char *const statements[] = {
                                        "            ELSE 'done' END AS state,\n"
                                        "       o.flags >> 16 AS result, o.grp, "
                                        "o.flags, "
-                                       "c.stream, c.site, c.stack\n"
+                                       "c.stream, c.site, c.stack,\n"
+                                       "       c.graph, CASE WHEN c.graph IS "
+                                       "NULL THEN 1 ELSE\n"
+                                       "         (SELECT coalesce(sum(r.runs), "
+                                       "0) FROM graph_run r\n"
+                                       "           WHERE r.process = o.process "
+                                       "AND r.graph = c.graph)\n"
+                                       "         END AS runs -- of a graph: "
+                                       "how often\n"
                                        "  FROM op o\n"
                                        "  JOIN op_class c ON c.process = "
                                        "o.process AND "

@@ -1,9 +1,9 @@
 -- Where in its files is NCCL called from, and what do those calls cost?
 .headers on
 .mode column
-SELECT m.path, printf('0x%x', f.offset) AS offset, count(*) AS calls,
+SELECT m.path, printf('0x%x', f.offset) AS offset, sum(o.runs) AS calls,
        count(DISTINCT o.rank) AS ranks, group_concat(DISTINCT o.op) AS ops,
-       sum(o.bytes) AS bytes,
+       sum(o.runs * o.bytes) AS bytes,
        round(sum(o.transfer_ns) / 1e6, 3) AS transfer_ms,
        round(sum(o.wait_ns) / 1e6, 3) AS wait_ms
   FROM v_op o

@@ -112,6 +112,10 @@ def all_reduces_are_exact(case, trace, truth, dbs):
     equal(case + ": roles in job.db", whole.execute(
         "SELECT sum(ops) FROM v_step_role").fetchone()[0],
           sum(eager(db) for db in dbs.values()) + RANKS * truth["runs"])
+    equal(case + ": ops in job.db", whole.execute(
+        "SELECT sum(runs), sum(runs * bytes) FROM v_op").fetchone(),
+          (sum(op["runs"] for op in ops),
+           sum(op["runs"] * op["bytes"] for op in ops)))
     equal(case + ": graphs in job.db", whole.execute(
         "SELECT count(*) FROM op o JOIN op_class c ON c.process = o.process"
         " AND c.id = o.class WHERE c.graph NOTNULL").fetchone()[0],
