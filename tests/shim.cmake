@@ -40,7 +40,7 @@ function(add_shim_unit name)
   add_test(NAME unit.shim_${name} COMMAND unit_shim_${name})
   set_tests_properties(unit.shim_${name} PROPERTIES LABELS unit)
 endfunction()
-foreach(name comm config identity ring soak trace)
+foreach(name capture comm config identity ring soak trace)
   add_shim_unit(${name})
 endforeach()
 

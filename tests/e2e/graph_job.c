@@ -4,6 +4,7 @@
  * captured and how often they ran; data and CUDA errors are checked here.
  */
 #include <dirent.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include <cuda.h>
@@ -445,6 +446,68 @@ static void case_modes(struct test *t)
     no_error("modes");
 }
 
+/* ---- several threads ---- */
+
+enum { THREADS = 4, THREAD_ROUNDS = 15, THREAD_LAUNCHES = 8 };
+
+struct worker {
+    pthread_t thread;
+    ncclComm_t comm;
+    int device;
+    int *d;
+};
+
+/* Makes, launches and ends graphs on a stream of its own. */
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    cudaStream_t s;
+
+    check_cuda(cudaSetDevice(w->device), "device");
+    check_cuda(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "stream");
+    for (int i = 0; i < THREAD_ROUNDS; i++) {
+        cudaGraphExec_t exec;
+        cudaGraph_t graph;
+
+        begin(s, cudaStreamCaptureModeThreadLocal);
+        check_nccl(ncclAllReduce(w->d, w->d, 8, ncclInt32, ncclSum, w->comm, s),
+                   "captured");
+        graph = end(s);
+        exec = instantiate(graph);
+        check_cuda(cudaGraphDestroy(graph), "destroy");
+        for (int k = 0; k < THREAD_LAUNCHES; k++)
+            check_cuda(cudaGraphLaunch(exec, s), "launch");
+        check_cuda(cudaStreamSynchronize(s), "synchronize");
+        check_cuda(cudaGraphExecDestroy(exec), "destroy");
+    }
+    check_cuda(cudaStreamDestroy(s), "destroy");
+    return NULL;
+}
+
+static void case_threads(struct test *t)
+{
+    struct worker workers[THREADS];
+
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.d = t->d + 8 * i};
+        check_cuda(cudaGetDevice(&workers[i].device), "device");
+        check_nccl(
+            ncclCommSplit(t->world, 0, t->job.rank, &workers[i].comm, NULL),
+            "split");
+    }
+    for (int i = 0; i < THREADS; i++)
+        expect(!pthread_create(&workers[i].thread, NULL, work, &workers[i]),
+               "thread");
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        check_nccl(ncclCommDestroy(workers[i].comm), "CommDestroy");
+    }
+    truth.captured += THREADS * THREAD_ROUNDS;
+    for (int i = 0; i < THREADS * THREAD_ROUNDS * THREAD_LAUNCHES; i++)
+        launched(1);
+    no_error("threads");
+}
+
 /* ---- launches that nobody sees ---- */
 
 typedef CUresult launch_fn(CUgraphExec exec, CUstream stream);
@@ -472,9 +535,10 @@ static void case_blind(struct test *t)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"replay", case_replay}, {"handles", case_handles},
-        {"calls", case_calls},   {"failed", case_failed},
-        {"modes", case_modes},   {"blind", case_blind},
+        {"replay", case_replay},   {"handles", case_handles},
+        {"calls", case_calls},     {"failed", case_failed},
+        {"modes", case_modes},     {"blind", case_blind},
+        {"threads", case_threads},
     };
     struct test t = {.job = job_from_environment()};
 

@@ -166,7 +166,7 @@ def inert(tmp):
 def main():
     with jobs.Scratch() as tmp:
         for case in sys.argv[1:] or ("replay", "handles", "calls", "failed",
-                                     "modes"):
+                                     "modes", "threads"):
             trace = os.path.join(tmp, case)
             truth = run(case, trace)
             dbs = jobs.traces(trace)
