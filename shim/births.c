@@ -63,7 +63,7 @@ static struct comm *begin_child(struct comm_birth *birth,
     begin(birth, copy, origin, config);
     struct comm *comm = comm_find(parent);
     if (!comm)
-        comm = comm_adopt(copy, parent);
+        comm = births_adopt(copy, parent);
     birth->counted = comm;
     birth->parent = comm ? comm->id : 0;
     birth->nobody = !comm;
@@ -335,6 +335,22 @@ void births_settle(ncclComm_t comm, ncclResult_t state)
         if (state == ncclSuccess)
             comm_add(born(&birth), &birth.birth);
     errno = saved;
+}
+
+static bool is_ready(struct nccl_copy *copy, ncclComm_t comm)
+{
+    real_ncclCommCount_t *count = real_ncclCommCount(copy);
+    int n;
+    return count && count(comm, &n) == ncclSuccess;
+}
+
+struct comm *births_adopt(struct nccl_copy *copy, ncclComm_t comm)
+{
+    if (atomic_load_explicit(&waiting.n, memory_order_acquire) &&
+        is_ready(copy, comm))
+        births_settle(comm, ncclSuccess);
+    struct comm *settled = comm_find(comm);
+    return settled ? settled : comm_adopt(copy, comm);
 }
 
 void births_forget(ncclComm_t comm)

@@ -43,6 +43,10 @@ void births_of_group(struct group *group, ncclResult_t result);
 /* comm (new, or a parent) has left ncclInProgress. */
 void births_settle(ncclComm_t comm, ncclResult_t state);
 
+/* The entry of one that is used and not known: it was never seen being made, or
+ * nobody asked whether it is there. NULL: NCCL does not know it either. */
+struct comm *births_adopt(struct nccl_copy *copy, ncclComm_t comm);
+
 /* comm is being destroyed. */
 void births_forget(ncclComm_t comm);
 

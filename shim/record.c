@@ -1,5 +1,6 @@
 #include "record.h"
 
+#include "births.h"
 #include "capture.h"
 #include "gputime.h"
 #include "graphs.h"
@@ -245,7 +246,7 @@ void record_enter(struct call *call)
         return;
     struct comm *comm = comm_find(call->comm);
     if (__builtin_expect(!comm, 0) &&
-        !(comm = comm_adopt(call->copy, call->comm)))
+        !(comm = births_adopt(call->copy, call->comm)))
         return;
     call->known = comm;
     call->overtakes = pending_any(comm);
@@ -296,6 +297,9 @@ void record_enter(struct call *call)
 static bool stays_pending(const struct call *call, ncclResult_t result)
 {
     return result == ncclInProgress &&
+           /* Unless it was aborted meanwhile, by another thread. */
+           atomic_load_explicit(&call->known->key, memory_order_relaxed) ==
+               call->comm &&
            pending_keep(&(struct pending){
                .comm = call->known,
                .slot = call->slot,

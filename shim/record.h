@@ -2,9 +2,9 @@
  * One slot of the ring per call. record_enter() and record_leave() stand
  * around the real call in every wrapper; what they do on the way is all that a
  * traced program pays: no lock, no allocation, no system call. Exceptions: the
- * first call from a place (ways.h), a communicator's first use, a thread's first
- * bracket, two event records where the policy wants GPU times, and calls that
- * return ncclInProgress.
+ * first call from a place (ways.h), a communicator's first use, a thread's
+ * first bracket, two event records where the policy wants GPU times, and calls
+ * that return ncclInProgress.
  */
 #ifndef SHIM_RECORD_H
 #define SHIM_RECORD_H

@@ -129,6 +129,20 @@ static ncclComm_t nonblocking(struct test *t)
     return comm;
 }
 
+static ncclComm_t started(struct test *t)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId id = shared_id(t);
+    ncclComm_t comm = NULL;
+
+    config.blocking = 0;
+    config.commName = "late";
+    expect(ncclCommInitRankConfig(&comm, t->job.world, id, t->job.rank,
+                                  &config) == ncclInProgress,
+           "init is in progress");
+    return comm;
+}
+
 static void *ask(void *comm)
 {
     expect(settle(comm) == ncclSuccess, "settled");
@@ -168,6 +182,14 @@ static void case_late(struct test *t)
     expect(all_reduce(t, comm) == ncclInProgress, "launched later");
     while (all_reduce(t, comm) != ncclSuccess)
         sleep_ms(5);
+    sync(t);
+    check_nccl(ncclCommDestroy(comm), "destroy");
+
+    /* Nor before the first call on a new communicator. */
+    comm = started(t);
+    while (all_reduce(t, comm) == ncclInvalidArgument)
+        sleep_ms(5);
+    settle_elsewhere(comm);
     sync(t);
     check_nccl(ncclCommDestroy(comm), "destroy");
 

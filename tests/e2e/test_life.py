@@ -169,8 +169,10 @@ def groups(tmp):
 def late(tmp):
     """Calls that return ncclInProgress."""
     _, dbs = record(tmp, "record_life", "late", 2)
+    expect([o[:2] for o in origins(dbs)], 2 * [("init", [0, 1])] +
+           4 * [("split", [0, 1])], "communicators")
     for db in dbs.values():
-        expect(rows(db, "SELECT name FROM comm WHERE id > 1"), 4 * [("late",)],
+        expect(rows(db, "SELECT name FROM comm WHERE id > 1"), 5 * [("late",)],
                "names")
         # A group, and a call of its own, told by another thread.
         expect(launches(db), [(1, 2, 2, 0, 0, 1)], "the group's launch")
@@ -180,7 +182,9 @@ def late(tmp):
         expect(rows(db, first % 3), [(0, 1, 1)], "told by another thread")
         # Overtaken by the next call, and aborted: no GPU time is known.
         expect(rows(db, first % 4), [(IN_PROGRESS, 0, 1)], "overtaken")
-        expect(rows(db, first % 5), [(IN_PROGRESS, 0, 1)], "aborted")
+        expect(rows(db, first % 6), [(IN_PROGRESS, 0, 1)], "aborted")
+        # In use before anybody asked whether it was there.
+        expect(rows(db, first % 5), [(0, 1, 1)], "a new communicator")
         expect(rows(db, "SELECT o.flags >> 16, gpu_ns NOTNULL FROM op o"
                         " JOIN op_class c ON c.id = o.class WHERE c.comm = 4"
                         " ORDER BY o.id DESC LIMIT 1"), [(0, 1)], "the next")
