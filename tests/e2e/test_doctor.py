@@ -1,6 +1,7 @@
 """test_doctor.py CC PROBE [--update]: `commtrace doctor` of programs that were
 made for each of its verdicts, and what becomes of them when they are recorded:
 what it says would be seen is, and `run` refuses what could not work."""
+import importlib.util
 import json
 import os
 import shutil
@@ -209,6 +210,9 @@ def setuid(tmp):
     if os.getuid() != 0:
         print("not root: setuid is not tested")
         return
+    if os.statvfs(tmp).f_flag & os.ST_NOSUID:
+        print("%s is mounted nosuid: setuid is not tested" % tmp)
+        return
     os.chmod(tmp, 0o755)
     for what, owner, mode in (("setuid", (65534, 0), stat.S_ISUID),
                               ("setgid", (0, 65534), stat.S_ISGID)):
@@ -225,7 +229,17 @@ def setuid(tmp):
             jobs.fail("%s: %s" % (what, done))
 
 
+def has_package(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def python(tmp):
+    if has_package("torch") or has_package("nvidia.nccl"):
+        print("this python has torch or NCCL: not tested with others")
+        return
     site = os.path.join(tmp, "site")
     os.makedirs(os.path.join(site, "torch", "lib"))
     torch = os.path.join(site, "torch")
