@@ -23,7 +23,7 @@ target_link_options(host_calls PRIVATE -Wl,--enable-new-dtags)
 if(NOT COMMTRACE_SANITIZE)
   commtrace_client(real_nccl 300 ${PYTHON3} -B
     ${CMAKE_CURRENT_SOURCE_DIR}/clients/test_real_nccl.py
-    $<TARGET_FILE:host_calls>)
+    $<TARGET_FILE:host_calls> $<TARGET_FILE:probe>)
   commtrace_client(venv 600 ${CMAKE_SOURCE_DIR}/samples/torch/venv.sh
     ${CMAKE_BINARY_DIR}/torch-venv ${CMAKE_BINARY_DIR})
   set_tests_properties(clients.venv PROPERTIES FIXTURES_SETUP clients_venv)
