@@ -115,6 +115,8 @@ static const char view_op[] =
     "    WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
     "    ELSE 'host' END AS time_source,\n"
     "  CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
+    "    WHEN l.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
+    "    WHEN l.flags & 1024 THEN 'simulated'\n"
     "    WHEN o.flags & 128 THEN 'in call'\n"
     "    WHEN o.flags & 256 THEN 'running'\n"
     "    WHEN o.flags & 2 AND l.flags & 384 THEN 'running'\n"

@@ -156,6 +156,8 @@ def groups(tmp):
             (3, 1, 2, 0, INVALID_ARGUMENT, 0)] +
             ([(5, 1, 1, SIMULATED, 0, 0)] if rank else []),
             "launches of rank %d" % rank)
+    expect(rows(dbs[1], "SELECT state, count(*) FROM v_op GROUP BY 1"),
+           [("done", 9), ("failed", 2), ("simulated", 1)], "states")
     no_losses(dbs)
     # What never ran is taken out, and the ranks still meet.
     job = jobs.report(trace)["jobs"][0]["job"]
