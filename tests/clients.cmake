@@ -27,7 +27,7 @@ if(NOT COMMTRACE_SANITIZE)
   commtrace_client(venv 600 ${CMAKE_SOURCE_DIR}/samples/torch/venv.sh
     ${CMAKE_BINARY_DIR}/torch-venv ${CMAKE_BINARY_DIR})
   set_tests_properties(clients.venv PROPERTIES FIXTURES_SETUP clients_venv)
-  foreach(test witness sample graph megatron)
+  foreach(test witness two_nccls sample graph megatron)
     set(arguments)
     if(test STREQUAL witness)
       set(arguments ddp parallel3d)

@@ -16,7 +16,7 @@ cmake --build "$BUILD" >/dev/null
 ./samples/torch/venv.sh "$VENV" "$BUILD"
 
 failed=
-for test in witness sample graph faults same megatron; do
+for test in witness two_nccls sample graph faults same megatron; do
     printf '\n== %s\n' "$test"
     status=0
     python3 -B "tests/clients/test_$test.py" || status=$?
