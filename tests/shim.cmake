@@ -121,3 +121,9 @@ add_record_test(rows ${PYTHON3} -B ${e2e}/test_rows.py
   $<TARGET_FILE:rows_linked> $<TARGET_FILE:rows_local>
   $<TARGET_FILE:rows_module> $<TARGET_FILE:rows_dlsym>
   $<TARGET_FILE:rows_nccl>)
+
+add_executable(two_copies ${e2e}/two_copies.c)
+target_link_libraries(two_copies PRIVATE
+  commtrace_flags Threads::Threads ${CMAKE_DL_LIBS})
+add_record_test(two_copies
+  ${PYTHON3} -B ${e2e}/test_two_copies.py $<TARGET_FILE:two_copies>)
