@@ -116,10 +116,16 @@ static bool report_mismatch(const struct ct_case *c,
     return true;
 }
 
-static bool has_died(const struct ct_case *c)
+/* More steps could not be had by tracing longer. */
+static bool ended_early(const struct ct_case *c,
+                        const struct ct_findings *findings)
 {
     for (int i = 0; i < c->job->nprocesses; i++)
         if (process_at(c, i)->dead)
+            return true;
+    for (int i = 0; i < findings->n; i++)
+        if (findings->rows[i].id == CT_FINDING_RANK_NEVER_CAME ||
+            findings->rows[i].id == CT_FINDING_OP_NEVER_ENDED)
             return true;
     return false;
 }
@@ -139,8 +145,9 @@ static bool report_no_steps(const struct ct_case *c,
              "no operation recurs regularly enough to mark training steps; "
              "figures are per second");
     snprintf(row->advice, sizeof row->advice, "%s",
-             has_died(c) ? "the job ended too early to tell; see how it did"
-                         : "trace at least five steps");
+             ended_early(c, findings)
+                 ? "the job ended too early to tell; see how it did"
+                 : "trace at least five steps");
     return true;
 }
 

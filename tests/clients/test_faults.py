@@ -132,6 +132,12 @@ def skip(tmp):
     if db.execute("SELECT text FROM finding WHERE code = 'RANK_NEVER_CAME'"
                   ).fetchall() != [(found["text"],)]:
         jobs.fail("job.db does not say so")
+    with open(os.path.join(jobs.ROOT, "samples", "sql", "never_came.sql")) as f:
+        question = "".join(line for line in f if not line.startswith("."))
+    answer = db.execute(question).fetchall()
+    if [(row[1],) + row[3:] for row in answer] != [
+            ("all_reduce", 10, "0,2", "1")]:
+        jobs.fail("never_came.sql: %s" % answer)
     longest, = db.execute("SELECT max(coalesce(transfer_ns, 0) +"
                           " coalesce(wait_ns, 0)) FROM instance").fetchone()
     if longest > 10**9:

@@ -120,6 +120,8 @@ static void test_skipped(void **state)
                      "11");
     assert_ptr_equal(row, &v.findings->rows[0]);
     assert_null(find(&v, CT_FINDING_OP_NEVER_ENDED));
+    assert_string_equal(find(&v, CT_FINDING_NO_STEPS)->advice,
+                        "the job ended too early to tell; see how it did");
     release(&v, folder);
 }
 
