@@ -1,8 +1,12 @@
 #include "modules.h"
 
+#include "thread.h"
+
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 enum { TEXT_BYTES = 96 * 1024 };
 
@@ -15,7 +19,9 @@ struct module {
 };
 
 static struct {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;      /* held around each look */
+    _Atomic uintptr_t forking; /* the thread that holds it for its fork() */
+    struct thread_hold hold;   /* of that thread */
     struct module known[MODULES];
     uint32_t n;
     char text[TEXT_BYTES]; /* their paths, one after the other */
@@ -89,7 +95,6 @@ static uint32_t number(const struct dl_phdr_info *info)
     size_t id_bytes;
     const unsigned char *id = find_build_id(info, &id_bytes);
     uint32_t found = 0;
-    pthread_mutex_lock(&modules.lock);
     for (uint32_t i = 0; i < modules.n && !found; i++) {
         const struct module *module = &modules.known[i];
         if (module->bias == info->dlpi_addr && module->id_bytes == id_bytes &&
@@ -99,7 +104,6 @@ static uint32_t number(const struct dl_phdr_info *info)
     }
     if (!found)
         found = add(info, id, id_bytes);
-    pthread_mutex_unlock(&modules.lock);
     return found;
 }
 
@@ -194,8 +198,50 @@ static int look(struct dl_phdr_info *info, size_t size, void *data)
     return 2;
 }
 
-bool modules_find(uintptr_t address, struct mapped *found)
+/* Not for ever: its holder may wait for the loader's lock, which we may have,
+ * where a handler of ours came in the middle of the loader. */
+static bool take_lock(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    return pthread_mutex_clocklock(&modules.lock, CLOCK_MONOTONIC, &until) == 0;
+}
+
+/* No handler comes in between and looks. */
+static void before_fork(void)
+{
+    struct thread_hold hold;
+    thread_hold(&hold);
+    if (!take_lock()) {
+        thread_release(&hold);
+        return;
+    }
+    modules.hold = hold;
+    atomic_store(&modules.forking, (uintptr_t)pthread_self());
+}
+
+static void after_fork(void)
+{
+    if (atomic_load(&modules.forking) != (uintptr_t)pthread_self())
+        return;
+    struct thread_hold hold = modules.hold;
+    atomic_store(&modules.forking, 0);
+    pthread_mutex_unlock(&modules.lock);
+    thread_release(&hold);
+}
+
+bool modules_init(void)
+{
+    return pthread_atfork(before_fork, after_fork, after_fork) == 0;
+}
+
+enum found modules_find(uintptr_t address, struct mapped *found)
 {
     struct search search = {.address = address, .found = found};
-    return dl_iterate_phdr(look, &search) == 2;
+    if (!take_lock())
+        return FOUND_NO_LOCK;
+    int result = dl_iterate_phdr(look, &search);
+    pthread_mutex_unlock(&modules.lock);
+    return result == 2 ? FOUND_MODULE : FOUND_NONE;
 }

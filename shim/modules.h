@@ -23,9 +23,14 @@ struct mapped {
     int nsegments;
 };
 
-/* The module that holds an address; false where none does. Waits for nobody
- * but those who are adding or removing modules at this moment. */
-bool modules_find(uintptr_t address, struct mapped *found);
+/* Before the first look: sees to it that no fork() comes in the middle of one.
+ * A child would inherit the loader's lock, held by nobody. */
+bool modules_init(void);
+
+/* The module that holds an address. Waits for nobody but those who look as
+ * well, or are adding or removing modules at this moment, and not for ever. */
+enum found { FOUND_NONE, FOUND_MODULE, FOUND_NO_LOCK };
+enum found modules_find(uintptr_t address, struct mapped *found);
 
 /* A range of memory in words: what lies beside its ends in their words is
  * mapped, too. */

@@ -26,6 +26,8 @@ static __attribute__((noinline)) uint32_t walk(const void *site, uintptr_t end)
     struct frame frames[DEPTH_MAX];
     bool cut;
     size_t n = unwind_walk(site, end, frames, DEPTH_MAX, &cut);
+    if (!n)
+        return CT_STACK_NO_ROOM;
     uint32_t number = stack_table_add(frames, n, cut);
     return number ? number : CT_STACK_NO_TABLE;
 }

@@ -28,6 +28,7 @@ struct walk {
     struct range latest;              /* segment that was read last */
     struct mapped mapped[MAPPED_MAX]; /* found so far, the latest ones */
     unsigned nmapped, oldest;
+    bool failed; /* modules could not be looked at */
 };
 
 static const struct mapped *mapped_at(struct walk *walk, uintptr_t address)
@@ -37,7 +38,11 @@ static const struct mapped *mapped_at(struct walk *walk, uintptr_t address)
             walk->mapped[i].end - walk->mapped[i].start)
             return &walk->mapped[i];
     struct mapped found;
-    if (!modules_find(address, &found))
+    if (walk->failed)
+        return NULL;
+    enum found what = modules_find(address, &found);
+    walk->failed = what == FOUND_NO_LOCK;
+    if (what != FOUND_MODULE)
         return NULL;
     struct mapped *kept = &walk->mapped[walk->oldest++ % MAPPED_MAX];
     if (walk->nmapped < MAPPED_MAX)
@@ -214,12 +219,12 @@ __attribute__((noinline)) size_t unwind_walk(const void *site,
                 break;
     frames[0] = frame_of(&walk, wanted);
     if (address != wanted)
-        return 1;
+        return !walk.failed;
     size_t n = 1;
     while ((address = step(&cursor)) && n < max)
         frames[n++] = frame_of(&walk, address);
     *cut = address != 0;
-    return n;
+    return walk.failed ? 0 : n;
 }
 
 static bool load(void *library)
@@ -304,6 +309,8 @@ bool unwind_open(char *what, size_t size)
     const char *why = NULL;
     if (!library)
         why = "cannot be opened";
+    else if (!modules_init())
+        why = "cannot be used: no memory";
     else if (!load(library))
         why = "lacks a function";
     else if (!(unw.space = unw.create(&accessors, 0)) || !works())

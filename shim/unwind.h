@@ -30,8 +30,9 @@ bool unwind_open(char *what, size_t size);
 enum { UNWIND_STACK_BYTES = 8 * 1024 };
 
 /* Fills in the frames from the one that holds the return address `site`
- * outward, at most max; returns how many, at least that of site. *cut: there
- * are more. stack_end: of the stack that we are on. */
+ * outward, at most max; returns how many, at least that of site, or 0: the
+ * modules could not be looked at. *cut: there are more. stack_end: of the stack
+ * that we are on. */
 size_t unwind_walk(const void *site, uintptr_t stack_end, struct frame *frames,
                    size_t max, bool *cut);
 

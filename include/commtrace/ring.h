@@ -42,7 +42,8 @@
 enum ct_no_stack {
     CT_STACK_NONE,
     CT_STACK_NO_MORE = 0xfffff0, /* as many as its communicator may have */
-    CT_STACK_NO_ROOM,            /* too little left of the thread's stack */
+    CT_STACK_NO_ROOM,            /* too little left of the thread's stack, or
+                                    modules could not be looked at */
     CT_STACK_NO_TABLE            /* as many as the process may have */
 };
 

@@ -241,6 +241,11 @@ def without(tmp):
         equal(name, stacks(trace), [])
 
 
+def forks(tmp):
+    """No child inherits a lock of the loader that one of our walks held."""
+    run(tmp, "callers", "forks", env={"COMMTRACE_STACKS": "all"})
+
+
 def merged(tmp):
     """job.db has them, for SQL."""
     trace, db = os.path.join(tmp, "trace"), os.path.join(tmp, "job.db")
@@ -257,11 +262,11 @@ def merged(tmp):
 def main():
     with jobs.Scratch() as tmp:
         for check in (lines, modes, limit, race, small, elsewhere, modules,
-                      made, stripped, exceptions, without, merged):
+                      made, stripped, exceptions, forks, without, merged):
             folder = os.path.join(tmp, check.__name__)
             os.makedirs(folder)
             check(folder)
-    print("stacks: 12 checks")
+    print("stacks: 13 checks")
 
 
 if __name__ == "__main__":

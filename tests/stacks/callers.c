@@ -5,12 +5,14 @@
 #include "calls.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -204,6 +206,45 @@ static void run_made(char **files)
 #endif
 }
 
+static volatile int enough;
+
+static void *call_on(void *unused)
+{
+    while (!enough)
+        f1(4);
+    return unused;
+}
+
+static int count_modules(struct dl_phdr_info *info, size_t size, void *n)
+{
+    (void)info, (void)size;
+    ++*(int *)n;
+    return 0;
+}
+
+/* Children need the loader's locks, which others of us take all the time. */
+static void run_forks(char **files)
+{
+    pthread_t threads[4];
+    (void)files;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, call_on, NULL);
+    for (int i = 0; i < 200; i++) {
+        int status, n = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(20); /* instead of for ever */
+            dl_iterate_phdr(count_modules, &n);
+            _exit(n < 2);
+        }
+        if (waitpid(pid, &status, 0) != pid || status != 0)
+            abort();
+    }
+    enough = 1;
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static const struct {
     const char *name;
     void (*run)(char **files);
@@ -212,6 +253,7 @@ static const struct {
     {"twice", run_twice},     {"race", run_race},
     {"small", run_small},     {"elsewhere", run_elsewhere},
     {"modules", run_modules}, {"made", run_made},
+    {"forks", run_forks},
 };
 
 int main(int argc, char **argv)
