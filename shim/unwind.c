@@ -25,6 +25,7 @@ static struct {
 struct walk {
     uintptr_t regs[UNW_REGISTERS];
     struct range stack;               /* what may be read of it */
+    struct range code;                /* around it, where no module is */
     struct range latest;              /* segment that was read last */
     struct mapped mapped[MAPPED_MAX]; /* found so far, the latest ones */
     unsigned nmapped, oldest;
@@ -100,8 +101,13 @@ access_mem(void *space, uintptr_t address, uintptr_t *value, int write,
            void *context)
 {
     (void)space;
-    if (write || !may_read(context, address))
+    if (write)
         return -UNW_EINVAL;
+    if (!may_read(context, address)) {
+        const struct walk *walk = context;
+        *value = 0;
+        return range_has(&walk->code, address) ? 0 : -UNW_EINVAL;
+    }
     const volatile unsigned char *from = (const void *)address;
     unsigned char *to = (void *)value;
     if (address % sizeof(*value) == 0)
@@ -192,12 +198,15 @@ static struct frame frame_of(struct walk *walk, uintptr_t address)
                           .module = mapped->module};
 }
 
-/* The cursor's address after one step; 0: there is no further frame. */
-static uintptr_t step(struct unw_cursor *cursor)
+/* The cursor's address after one step; 0: there is no further frame. Of code
+ * that is in no module libunwind wants to see that it is there, before it goes
+ * by the frame pointer: we do not know, and look not; it reads as zero. */
+static uintptr_t step(struct unw_cursor *cursor, struct walk *walk)
 {
     uintptr_t address;
     if (unw.step(cursor) <= 0 || unw.get_reg(cursor, UNW_IP, &address) != 0)
         return 0;
+    walk->code = (struct range){address, address + 16};
     return address;
 }
 
@@ -215,13 +224,13 @@ __attribute__((noinline)) size_t unwind_walk(const void *site,
     *cut = false;
     if (unw.init(&cursor, unw.space, &walk) == 0)
         for (int i = 0; i < OURS_MAX && address != wanted; i++)
-            if (!(address = step(&cursor)))
+            if (!(address = step(&cursor, &walk)))
                 break;
     frames[0] = frame_of(&walk, wanted);
     if (address != wanted)
         return !walk.failed;
     size_t n = 1;
-    while ((address = step(&cursor)) && n < max)
+    while ((address = step(&cursor, &walk)) && n < max)
         frames[n++] = frame_of(&walk, address);
     *cut = address != 0;
     return walk.failed ? 0 : n;
