@@ -1,6 +1,6 @@
 """A program that finds everything by dlsym and uses two copies of NCCL at once
-is recorded completely, and what it asked of each is told apart. Run as
-test_two_copies.py PROGRAM."""
+is recorded completely, and what it asked of each is told apart. Of five copies
+four are recorded, and the trace says so. Run as test_two_copies.py PROGRAM."""
 import os
 import re
 import shutil
@@ -9,30 +9,34 @@ import sys
 
 import jobs
 
+RECORDED = 4  # copies that are told apart
+LOOKED_UP = 5  # functions of each copy by the program
 
-def run(program, folder, trace=None):
-    fabric = os.path.join(jobs.BUILD, "fabric")
+
+def run(program, libraries, trace=None):
+    """(what it issued of each copy, its words on stderr)"""
     env = dict(os.environ,
                FABRIC=os.path.join(jobs.MACHINES, "one_host.fabric"))
     if trace:
         env.update(LD_PRELOAD=jobs.SHIM, COMMTRACE_DIR=trace)
-    done = subprocess.run(
-        [program, os.path.join(fabric, "libcudart.so.13"),
-         os.path.join(fabric, "libnccl.so.2"),
-         os.path.join(folder, "libnccl.so.2")], env=env, capture_output=True,
-        text=True, timeout=120)
-    if done.returncode != 0 or done.stderr:
+    cudart = os.path.join(jobs.BUILD, "fabric", "libcudart.so.13")
+    done = subprocess.run([program, cudart, *libraries], env=env,
+                          capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
         jobs.fail("exit %d: %s" % (done.returncode, done.stderr))
-    return done.stdout
+    said = re.findall(r"issued (\d+) (\d+) (\d+)", done.stdout)
+    if len(said) != len(libraries):
+        jobs.fail("it said %r" % done.stdout)
+    return [tuple(int(x) for x in line) for line in said], done.stderr
 
 
-def check(db, folder, said):
+def check(db, libraries, said):
     paths = [path for path, in db.execute(
         "SELECT path FROM library WHERE version NOTNULL ORDER BY id")]
-    want = [os.path.join(jobs.BUILD, "fabric"), folder]
-    if [os.path.dirname(path) for path in paths] != want:
+    if [os.path.dirname(p) for p in paths] != [
+            os.path.dirname(l) for l in libraries[:RECORDED]]:
         jobs.fail("libraries: %s" % paths)
-    for copy, issued, grouped in said:
+    for copy, issued, grouped in said[:RECORDED]:
         got = db.execute(
             "SELECT count(*), sum(grp NOTNULL), count(DISTINCT grp),"
             " count(DISTINCT c.comm), min(c.count), max(c.count),"
@@ -47,28 +51,41 @@ def check(db, folder, said):
         " GROUP BY grp HAVING count(DISTINCT m.library) <> 1"
         " OR count(*) <> 2)").fetchone()[0]
     launches = db.execute("SELECT count(*), sum(ops) FROM launch").fetchone()
-    ops = sum(issued for _, issued, _ in said)
+    ops = sum(issued for _, issued, _ in said[:RECORDED])
     if mixed or launches != (ops, ops):
         jobs.fail("%d groups of both copies, launches %s" % (mixed, launches))
-    if db.execute("SELECT count(*) FROM loss").fetchone()[0]:
-        jobs.fail("losses")
+    lost = db.execute("SELECT cause, what, n FROM loss").fetchall()
+    more = len(libraries) - RECORDED
+    if lost != ([("nccl_copies", "function", LOOKED_UP * more)]
+                if more > 0 else []):
+        jobs.fail("losses: %s" % lost)
     return ops
+
+
+def compare(program, libraries):
+    with jobs.Scratch() as tmp:
+        trace = os.path.join(tmp, "trace")
+        bare, _ = run(program, libraries)
+        traced, words = run(program, libraries, trace)
+        if bare != traced:
+            jobs.fail("%r, traced %r" % (bare, traced))
+        if words.count("\n") != (len(libraries) > RECORDED):
+            jobs.fail("it is told: %r" % words)
+        db, = jobs.traces(trace).values()
+        print("%d ops of %d copies of NCCL are told apart" %
+              (check(db, libraries, bare), len(libraries)))
 
 
 def main():
     program, = sys.argv[1:]
+    first = os.path.join(jobs.BUILD, "fabric", "libnccl.so.2")
     with jobs.Scratch() as tmp:
-        folder, trace = os.path.join(tmp, "other"), os.path.join(tmp, "trace")
-        os.mkdir(folder)
-        shutil.copy(os.path.join(jobs.BUILD, "fabric", "libnccl.so.2"), folder)
-        bare, traced = run(program, folder), run(program, folder, trace)
-        if bare != traced:
-            jobs.fail("%r, traced %r" % (bare, traced))
-        said = [tuple(int(x) for x in line) for line in
-                re.findall(r"issued (\d+) (\d+) (\d+)", bare)]
-        db, = jobs.traces(trace).values()
-        print("%d ops of two copies of NCCL are told apart" %
-              check(db, folder, said))
+        libraries = [first]
+        for i in range(4):
+            os.mkdir(os.path.join(tmp, str(i)))
+            libraries.append(shutil.copy(first, os.path.join(tmp, str(i))))
+        compare(program, libraries[:2])
+        compare(program, libraries)
 
 
 if __name__ == "__main__":

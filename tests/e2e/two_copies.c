@@ -1,8 +1,8 @@
 /*
- * two_copies CUDART NCCL NCCL: a program that is linked with neither CUDA nor
- * NCCL and calls two copies of NCCL, all by dlsym: two devices each, groups of
- * both open at once, a thread for each as well. It checks the sums itself and
- * prints what it issued:
+ * two_copies CUDART NCCL NCCL...: a program that is linked with neither CUDA
+ * nor NCCL and calls two copies of NCCL and more, all by dlsym: two devices
+ * each, groups of two copies open at once, a thread for each as well. It checks
+ * the sums itself and prints what it issued:
  *
  *   issued COPY OPS GROUPED
  */
@@ -14,12 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEVICES = 2, COUNT = 1000, ROUNDS = 25, THREAD_ROUNDS = 50 };
+enum { COPIES = 8, DEVICES = 2, COUNT = 1000, ROUNDS = 25, THREAD_ROUNDS = 50 };
 
 static struct {
     int (*set_device)(int);
     int (*malloc)(void **, size_t);
     int (*synchronize)(void);
+    int (*stream)(cudaStream_t *);
     int (*copy)(void *, const void *, size_t, int);
 } cuda;
 
@@ -32,6 +33,9 @@ struct nccl {
     ncclResult_t (*destroy)(ncclComm_t);
     ncclComm_t comms[DEVICES];
     float *data[DEVICES];
+    /* Of its own: two communicators whose ops met one stream in another order
+     * on each device would wait for each other. */
+    cudaStream_t streams[DEVICES];
     int issued, grouped;
 };
 
@@ -65,6 +69,7 @@ static void open_cuda(const char *path)
     look_up(library, "cudaMalloc", &cuda.malloc);
     look_up(library, "cudaDeviceSynchronize", &cuda.synchronize);
     look_up(library, "cudaMemcpy", &cuda.copy);
+    look_up(library, "cudaStreamCreate", &cuda.stream);
 }
 
 static void open_nccl(struct nccl *nccl, const char *path)
@@ -80,6 +85,7 @@ static void open_nccl(struct nccl *nccl, const char *path)
         check(cuda.set_device(d), "cudaSetDevice");
         check(cuda.malloc((void **)&nccl->data[d], COUNT * sizeof(float)),
               "cudaMalloc");
+        check(cuda.stream(&nccl->streams[d]), "cudaStreamCreate");
     }
 }
 
@@ -107,7 +113,7 @@ static void reduce(struct nccl *nccl, int d)
 {
     check(cuda.set_device(d), "cudaSetDevice");
     check(nccl->all_reduce(nccl->data[d], nccl->data[d], COUNT, 7, 0,
-                           nccl->comms[d], NULL),
+                           nccl->comms[d], nccl->streams[d]),
           "ncclAllReduce");
     nccl->issued++;
     nccl->grouped++;
@@ -144,24 +150,25 @@ static void *call_alone(void *data)
 
 int main(int argc, char **argv)
 {
-    static struct nccl copies[2];
-    pthread_t threads[2];
-    check(argc != 4, "usage: two_copies CUDART NCCL NCCL");
+    static struct nccl copies[COPIES];
+    pthread_t threads[COPIES];
+    int n = argc - 2;
+    check(n < 2 || n > COPIES, "usage: two_copies CUDART NCCL NCCL...");
     open_cuda(argv[1]);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < n; i++)
         open_nccl(&copies[i], argv[2 + i]);
     for (int i = 0; i < ROUNDS; i++)
         interleave(&copies[i % 2], &copies[1 - i % 2], (float)(1 + i));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < n; i++)
         check(pthread_create(&threads[i], NULL, call_alone, &copies[i]),
               "pthread_create");
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     for (int d = 0; d < DEVICES; d++) {
         check(cuda.set_device(d), "cudaSetDevice");
         check(cuda.synchronize(), "cudaDeviceSynchronize");
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < n; i++) {
         for (int d = 0; d < DEVICES; d++)
             check(copies[i].destroy(copies[i].comms[d]), "ncclCommDestroy");
         printf("issued %d %d %d\n", i + 1, copies[i].issued, copies[i].grouped);
