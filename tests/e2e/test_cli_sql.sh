@@ -96,4 +96,16 @@ assert one("SELECT count(DISTINCT step) FROM v_step_role "
 # The whole is the sum of its parts.
 assert abs(one("SELECT sum(transfer_ms) FROM v_step_role") -
            one("SELECT sum(transfer_ns) / 1e6 FROM op_match")) < 1e-3
+# Transfer and wait are all of what an op took; of a group, together.
+assert one("SELECT count(*) FROM op_match WHERE wait_ns IS NOT NULL") == ops
+assert one("SELECT count(*) FROM op_match m JOIN op o ON o.process = m.process "
+           "AND o.id = m.op WHERE m.launch IS NULL AND "
+           "m.transfer_ns + m.wait_ns <> o.gpu_ns") == 0
+assert one("SELECT count(*) FROM (SELECT process, launch, "
+           "sum(transfer_ns + wait_ns) AS ns FROM op_match "
+           "WHERE launch IS NOT NULL GROUP BY process, launch) m "
+           "JOIN launch l ON l.process = m.process AND l.id = m.launch "
+           "WHERE abs(m.ns - l.gpu_ns) > l.ops") == 0
+assert one("SELECT min(ns) FROM (SELECT sum(m.wait_ns) AS ns FROM op_match m "
+           "GROUP BY m.instance)") >= 0
 PY
