@@ -22,7 +22,11 @@ int ncclAllReduce(const void *, void *, size_t, int, int, struct comm *,
 enum { FLOAT = 7, SUM = 0, CALLS_BACK = 64 /* see shim_fake_nccl.c */ };
 
 /* A frame of its own, whatever the optimiser would like. */
+#if __has_attribute(noclone)
 #define FRAME __attribute__((noinline, noclone))
+#else
+#define FRAME __attribute__((noinline))
+#endif
 #define NO_TAIL_CALL __asm__ volatile("" ::: "memory")
 
 #endif

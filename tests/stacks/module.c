@@ -1,18 +1,18 @@
 /* A module that comes and goes; NAME is what tells it from the other one. */
-#include <stddef.h>
+#include "calls.h"
 
-#define FRAME __attribute__((noinline, noclone, visibility("default")))
+#define SEEN __attribute__((visibility("default")))
 
-FRAME void NAME(void (*back)(size_t));
+SEEN void NAME(void (*back)(size_t));
 FRAME void NAME(void (*back)(size_t))
 {
     back(COUNT);
-    __asm__ volatile("" ::: "memory");
+    NO_TAIL_CALL;
 }
 
-FRAME void enter(void (*back)(size_t));
+SEEN void enter(void (*back)(size_t));
 FRAME void enter(void (*back)(size_t))
 {
     NAME(back);
-    __asm__ volatile("" ::: "memory");
+    NO_TAIL_CALL;
 }
