@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static char folder[] = "/tmp/shim-ring-XXXXXX";
+
 static void fill(struct ct_slot *slot, uint64_t value)
 {
     slot->enter_ns = (int64_t)value;
@@ -150,7 +152,7 @@ static void test_killed_owner(void **state)
 {
     char path[64];
     (void)state;
-    snprintf(path, sizeof(path), "/tmp/shim-ring-test.%d", (int)getpid());
+    snprintf(path, sizeof(path), "%s/killed", folder);
     pid_t pid = fork();
     if (pid == 0)
         write_until_killed(path);
@@ -187,7 +189,7 @@ static void test_files(void **state)
     struct ring ring, second;
     char path[64];
     (void)state;
-    snprintf(path, sizeof(path), "/tmp/shim-ring-file.%d", (int)getpid());
+    snprintf(path, sizeof(path), "%s/ring", folder);
     assert_int_equal(ring_open(&ring, path, "", 64), 0);
     assert_string_equal(ring.path, path);
     /* Never somebody else's file: anonymous memory then. */
@@ -197,7 +199,7 @@ static void test_files(void **state)
     ring_remove(&ring);
     assert_int_not_equal(access(path, F_OK), 0);
     fill(&ring.slots[3], 1); /* a late hook */
-    assert_true(ring_fit("/tmp", 100) == 128);
+    assert_true(ring_fit(folder, 100) == 128);
 }
 
 int main(void)
@@ -209,5 +211,8 @@ int main(void)
         cmocka_unit_test(test_killed_owner),
         cmocka_unit_test(test_files),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (!mkdtemp(folder))
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return rmdir(folder) != 0 || failed;
 }
