@@ -23,12 +23,12 @@ mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 export FABRIC="$PWD/tests/fabric/machines/two_hosts.fabric"
 traced() { # FOLDER RANKS PROGRAM ARGUMENT...
-    folder=$1 ranks=$2
-    shift 2
+    folder=$1 ranks=$2 program=$3
+    shift 3
     echo
-    echo "\$ LD_PRELOAD=libcommtrace.so launch -n $ranks $*"
+    echo "\$ LD_PRELOAD=libcommtrace.so launch -n $ranks $program $*"
     COMMTRACE_DIR="$dir/$folder" build/samples/launch -n "$ranks" -- \
-        env LD_PRELOAD="$PWD/build/libcommtrace.so" "build/samples/$@"
+        env LD_PRELOAD="$PWD/build/libcommtrace.so" "build/samples/$program" "$@"
 }
 
 cat <<'TEXT'

@@ -7,9 +7,10 @@
 set -u
 build=${BUILD:-$(dirname "$0")/../../build}
 cd "$build/bench" || { echo "run.sh: no benchmarks in $build" >&2; exit 2; }
-[ $# -gt 0 ] || set -- $(ls | sed -n 's/^bench_//p')
+[ $# -gt 0 ] || set -- bench_*
 failed=0
 for name in "$@"; do
+    name=${name#bench_}
     [ -x "bench_$name" ] || { echo "run.sh: no benchmark $name" >&2; exit 2; }
     "./bench_$name" || "./bench_$name" || "./bench_$name" || {
         echo "bench $name: bound missed three times" >&2

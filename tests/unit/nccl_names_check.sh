@@ -8,6 +8,7 @@ header=$1 rows=$2
 [ "$(grep -c . "$rows")" -gt 50 ] || { echo "no rows in $rows"; exit 1; }
 version=$(sed -n 's/^#define NCCL_VERSION_CODE *//p' "$header")
 bad=0
+# shellcheck disable=SC2013 # names, without blanks
 for fn in $(sed -n 's/^ *\(ncclResult_t\|const char\*\|void\) *\(nccl[A-Z][A-Za-z0-9]*\)(.*/\2/p' "$header" | sort -u); do
     grep -q "^$fn " "$rows" || { echo "no row for $fn"; bad=1; }
 done

@@ -5,8 +5,10 @@
 set -eu
 name=$1 generator=$2 readme=$3
 begin="<!-- $name: " end="<!-- /$name -->"
-grep -q "^$begin" "$readme" && grep -qx "$end" "$readme" ||
-    { echo "FAILED: $readme has no marks for $name"; exit 1; }
+if ! grep -q "^$begin" "$readme" || ! grep -qx "$end" "$readme"; then
+    echo "FAILED: $readme has no marks for $name"
+    exit 1
+fi
 wanted=$(mktemp)
 trap 'rm -f "$wanted"' EXIT
 awk -v begin="$begin" -v end="$end" -v generator="$generator" '
