@@ -60,8 +60,7 @@ static void fill(struct finding_line *line, const struct ct_finding_row *row)
     line->loss_low_ms = row->loss_low_ms;
     line->loss_high_ms = row->loss_high_ms;
     line->per = priced ? row->per : NULL;
-    line->source =
-        isnan(row->predicted_ms) ? NULL : source_keys[row->source];
+    line->source = isnan(row->predicted_ms) ? NULL : source_keys[row->source];
     line->confidence = row->confidence;
     line->text = row->text;
     line->advice = row->advice;

@@ -33,8 +33,8 @@ struct options {
     double jitter;               /* sigma of lognormal factors */
     int slow_rank;               /* -1: none */
     double slow_factor;          /* of its computing */
-    bool lone_groups;   /* each lone send or recv in a group */
-    bool sweep;         /* sizes x iterations instead of steps */
+    bool lone_groups;            /* each lone send or recv in a group */
+    bool sweep;                  /* sizes x iterations instead of steps */
     uint64_t seed;
     long ops; /* choose steps so that about so many come out; 0 */
     const char *out;

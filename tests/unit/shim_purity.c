@@ -1,7 +1,7 @@
 /*
  * The hook path: once a communicator, its stream, a bracket and the place of a
- * call have been used, an operation allocates nothing and enters the kernel never. The first is
- * counted, the second enforced by seccomp.
+ * call have been used, an operation allocates nothing and enters the kernel
+ * never. The first is counted, the second enforced by seccomp.
  */
 #include "shim_test.h"
 

@@ -53,8 +53,8 @@ static struct world *new_world(int n)
                                  .dst = CT_NONE,
                                  .calls = CALLS,
                                  .nsamples = CALLS};
-    w->class = (struct ct_op_class_row){.base = CT_OP_ALL_REDUCE,
-                                        .graph = CT_NONE};
+    w->class =
+        (struct ct_op_class_row){.base = CT_OP_ALL_REDUCE, .graph = CT_NONE};
     w->job = (struct ct_job){.nprocesses = n,
                              .processes = w->order,
                              .ncomms = 1,
