@@ -70,7 +70,7 @@ static double runs_that_count(const struct ct_job *job,
                               const struct ct_process *p,
                               const struct ct_op_row *op)
 {
-    const struct ct_graph_row *graph = &p->graphs[p->classes[op->cls].graph];
+    const struct ct_graph_row *graph = &p->graphs[ct_op_graph(p, op)];
 
     return (double)(job->nsteps ? graph->steady : graph->runs);
 }
@@ -92,7 +92,7 @@ static void add_process(struct view *view, int process, struct sum *sums)
             job->instances[op->instance].usage == CT_NONE)
             continue;
         sum = &sums[job->instances[op->instance].usage];
-        if (p->classes[op->cls].graph != CT_NONE)
+        if (ct_op_graph(p, op) != CT_NONE)
             count_calls(sum, p->classes[op->cls].kind,
                         runs_that_count(job, p, op) / periods);
         else if (steady || !job->nsteps)

@@ -321,7 +321,7 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
     jobdb_index(db, op->step);
     jobdb_time(db, cost.transfer_ns);
     jobdb_time(db, cost.wait_ns);
-    put_graph_id(db, p, p->classes[op->cls].graph);
+    put_graph_id(db, p, ct_op_graph(p, op));
     jobdb_end(db);
 }
 

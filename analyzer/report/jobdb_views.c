@@ -73,7 +73,7 @@ static const char *const statements[] = {
                                        "         (SELECT coalesce(sum(r.runs), "
                                        "0) FROM graph_run r\n"
                                        "           WHERE r.process = o.process "
-                                       "AND r.graph = c.graph)\n"
+                                       "AND r.graph = m.graph)\n"
                                        "         END AS runs -- of a graph: "
                                        "how often\n"
                                        "  FROM op o\n"

@@ -6,6 +6,7 @@
 struct graph_card {
     int64_t captured_ops, graphs, launches;
     int64_t runs;           /* of the captured ops, but of blind_ops */
+    int64_t steady_runs;    /* of runs, in steady steps */
     int64_t other_launches; /* of graphs that hold no op, as far as known */
     int64_t idle_ops;       /* captured into graphs that were not launched */
     int64_t blind_ops;      /* where no launch can have been seen */
@@ -16,6 +17,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct graph_card, graphs, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct graph_card, launches, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct graph_card, runs, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct graph_card, steady_runs, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct graph_card, other_launches, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct graph_card, idle_ops, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct graph_card, blind_ops, "", OUT_COUNT, 0, OUT_BOTH),
@@ -30,6 +32,12 @@ static bool holds_ops(const struct ct_process *p, int graph)
            (p->graphs[graph].ops || p->graphs[graph].first != CT_NONE);
 }
 
+static void add_graph(struct graph_card *card, const struct ct_graph_row *graph)
+{
+    card->graphs += graph->ops > 0;
+    card->steady_runs += graph->ops * graph->steady;
+}
+
 static void add_process(struct graph_card *card, const struct ct_process *p)
 {
     card->captured_ops += p->captured;
@@ -37,7 +45,7 @@ static void add_process(struct graph_card *card, const struct ct_process *p)
     card->idle_ops += p->idle;
     card->blind_ops += p->blind;
     for (int i = 0; i < p->ngraphs; i++)
-        card->graphs += p->graphs[i].ops > 0;
+        add_graph(card, &p->graphs[i]);
     for (int i = 0; i < p->ngraph_launches; i++) {
         const bool known = holds_ops(p, p->graph_launches[i].graph);
 
@@ -46,7 +54,7 @@ static void add_process(struct graph_card *card, const struct ct_process *p)
     }
 }
 
-static void say(struct out *out, const struct graph_card *card)
+static void say(struct out *out, const struct graph_card *card, bool steps)
 {
     if (card->captured_ops > card->blind_ops)
         out_fact(out, "CUDA graphs",
@@ -56,6 +64,11 @@ static void say(struct out *out, const struct graph_card *card)
                  "do not have",
                  card->captured_ops - card->blind_ops, card->graphs,
                  card->graphs == 1 ? "" : "s", card->runs, card->launches);
+    if (steps && card->steady_runs < card->runs)
+        out_fact(out, "",
+                 "%" PRId64 " of the runs lie outside of steady steps: figures "
+                 "per step do not hold them",
+                 card->runs - card->steady_runs);
     if (card->idle_ops)
         out_fact(out, "",
                  "%" PRId64 " of the captured ops count for nothing: no "
@@ -79,5 +92,5 @@ void section_graphs(struct out *out, const struct view *view)
     out_object(out, "graphs");
     out_fields(out, &table, &card);
     out_object_end(out);
-    say(out, &card);
+    say(out, &card, view->job->nsteps > 0);
 }

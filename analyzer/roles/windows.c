@@ -5,17 +5,20 @@
 int ct_windows(const struct ct_process *process,
                struct ct_window windows[CT_WINDOWS])
 {
+    bool steady = false;
     int n = 0;
 
     for (int i = 0; i < process->nsteps && n < CT_WINDOWS; i++) {
         const struct ct_step_row *step = &process->steps[i];
 
+        steady |= step->kind == CT_STEP_STEADY;
         if (step->kind == CT_STEP_STEADY && step->first_op >= 0 &&
             step->last_op < process->nops && step->first_op <= step->last_op)
             windows[n++] = (struct ct_window){step->first_op, step->last_op,
                                               step->start_ns, step->end_ns};
     }
-    if (n == 0 && process->nops > 0) {
+    /* Steps in which graphs ran everything have no ops of their own. */
+    if (!steady && process->nops > 0) {
         const int last = process->nops < MOST_OPS ? process->nops : MOST_OPS;
 
         windows[n++] = (struct ct_window){0, last - 1, CT_NO_TIME, CT_NO_TIME};
@@ -25,7 +28,7 @@ int ct_windows(const struct ct_process *process,
 
 static int graph_of(const struct ct_process *process, int op)
 {
-    return process->classes[process->ops[op].cls].graph;
+    return ct_op_graph(process, &process->ops[op]);
 }
 
 double ct_window_runs(const struct ct_process *process,

@@ -7,7 +7,7 @@
 #include "trace/arena.h"
 #include "trace/stages.h"
 
-static bool counts(const struct ct_graph_launch_row *launch)
+bool ct_graph_launch_counts(const struct ct_graph_launch_row *launch)
 {
     return launch->graph != CT_NONE &&
            (launch->result == 0 || launch->host_ns == CT_NO_TIME);
@@ -18,35 +18,55 @@ struct aged {
     int graph;
 };
 
+/* Captures first, then what was made of others in its order: -1, -2, ... */
 static int by_age(const void *left, const void *right)
 {
     const int64_t a = ((const struct aged *)left)->id;
     const int64_t b = ((const struct aged *)right)->id;
 
-    return (a > b) - (a < b);
+    return (a < b) - (a > b);
+}
+
+int *ct_graphs_oldest_first(const struct ct_process *p)
+{
+    struct aged *aged = ct_alloc((size_t)p->ngraphs, sizeof(*aged));
+    int *order = ct_alloc((size_t)p->ngraphs, sizeof(*order));
+    int i;
+
+    for (i = 0; i < p->ngraphs; i++)
+        aged[i] = (struct aged){p->graphs[i].id, i};
+    qsort(aged, (size_t)p->ngraphs, sizeof(*aged), by_age);
+    for (i = 0; i < p->ngraphs; i++)
+        order[i] = aged[i].graph;
+    free(aged);
+    return order;
+}
+
+/* Graphs in graphs in graphs run more often than can be counted. */
+static int64_t add_runs(int64_t a, int64_t b)
+{
+    const int64_t sum = ct_add_time(a, b);
+
+    return sum < INT32_MAX ? sum : INT32_MAX;
 }
 
 static void add_part(int64_t *runs, int part, int64_t n)
 {
     if (part != CT_NONE)
-        runs[part] = ct_add_time(runs[part], n);
+        runs[part] = add_runs(runs[part], n);
 }
 
 /* What a graph contains runs with it. The youngest first: a graph has its own
  * sum when it hands it on, since all that contain it are younger. */
 static void hand_on(const struct ct_process *p, int64_t *runs)
 {
-    struct aged *order = ct_alloc((size_t)p->ngraphs, sizeof(*order));
-    int i;
+    int *order = ct_graphs_oldest_first(p), i;
 
-    for (i = 0; i < p->ngraphs; i++)
-        order[i] = (struct aged){p->graphs[i].id, i};
-    qsort(order, (size_t)p->ngraphs, sizeof(*order), by_age);
-    for (i = 0; i < p->ngraphs; i++) {
-        const struct ct_graph_row *whole = &p->graphs[order[i].graph];
+    for (i = p->ngraphs - 1; i >= 0; i--) {
+        const struct ct_graph_row *whole = &p->graphs[order[i]];
 
-        add_part(runs, whole->first, runs[order[i].graph]);
-        add_part(runs, whole->second, runs[order[i].graph]);
+        add_part(runs, whole->first, runs[order[i]]);
+        add_part(runs, whole->second, runs[order[i]]);
     }
     free(order);
 }
@@ -76,28 +96,25 @@ void ct_graphs_count(struct ct_process *p)
     for (i = 0; i < p->ngraph_launches; i++) {
         const struct ct_graph_launch_row *launch = &p->graph_launches[i];
 
-        if (counts(launch))
+        if (ct_graph_launch_counts(launch))
             runs[launch->graph] = ++p->graphs[launch->graph].launches;
     }
     hand_on(p, runs);
     for (i = 0; i < p->ngraphs; i++)
-        /* Who has seen no launch does not know that there were none. */
-        p->graphs[i].runs = p->ngraph_launches ? runs[i] : 1;
+        p->graphs[i].runs = runs[i];
     free(runs);
     for (i = 0; i < p->nops; i++)
         count_op(p, &p->ops[i]);
 }
 
-/* On the host, a step is what was called since the one before it ended. */
+/* A step is what was called since the one before it ended. */
 static bool is_in(const struct ct_process *p, int step, int64_t at_ns)
 {
     const struct ct_step_row *row = &p->steps[step];
-    const int before = row->first_op - 1;
-    const bool follows = step > 0 && p->steps[step - 1].last_op == before;
+    const bool follows = step > 0 && row[-1].last_op + 1 == row->first_op;
 
-    return at_ns <= p->ops[row->last_op].enter_ns &&
-           (follows ? at_ns > p->ops[before].enter_ns
-                    : at_ns >= p->ops[row->first_op].enter_ns);
+    return at_ns <= row->last_ns &&
+           (follows ? at_ns > row[-1].last_ns : at_ns >= row->first_ns);
 }
 
 /* The first step that ends at or after at_ns; nsteps: none. */
@@ -108,7 +125,7 @@ static int step_at(const struct ct_process *p, int64_t at_ns)
     while (low < high) {
         const int middle = (low + high) / 2;
 
-        if (p->ops[p->steps[middle].last_op].enter_ns < at_ns)
+        if (p->steps[middle].last_ns < at_ns)
             low = middle + 1;
         else
             high = middle;
@@ -143,7 +160,7 @@ static struct placed *place_launches(const struct ct_process *p, int *n_p)
     for (i = 0; i < p->ngraph_launches; i++) {
         const struct ct_graph_launch_row *launch = &p->graph_launches[i];
 
-        if (counts(launch))
+        if (ct_graph_launch_counts(launch))
             placed[n++] =
                 (struct placed){step_of(p, launch->enter_ns), launch->graph};
     }
@@ -166,7 +183,7 @@ void ct_graphs_by_step(const struct ct_process *p, ct_graph_runs_fn *told,
                        void *context)
 {
     int64_t *runs = ct_alloc((size_t)p->ngraphs, sizeof(*runs));
-    int i, k, g, n = 0;
+    int i, k, n = 0;
     struct placed *placed = place_launches(p, &n);
 
     for (i = 0; i < n; i = k) {
@@ -176,10 +193,6 @@ void ct_graphs_by_step(const struct ct_process *p, ct_graph_runs_fn *told,
         hand_on(p, runs);
         tell(p, runs, placed[i].step, told, context);
     }
-    for (g = 0; g < p->ngraphs && !p->ngraph_launches; g++)
-        runs[g] = p->graphs[g].runs;
-    if (!p->ngraph_launches)
-        tell(p, runs, CT_NONE, told, context);
     free(placed);
     free(runs);
 }
@@ -190,7 +203,7 @@ static void add_steady(void *context, int graph, int step, int64_t runs)
     int64_t *steady = &p->graphs[graph].steady;
 
     if (step != CT_NONE && p->steps[step].kind == CT_STEP_STEADY)
-        *steady = ct_add_time(*steady, runs);
+        *steady = add_runs(*steady, runs);
 }
 
 void ct_graphs_count_steady(struct ct_process *p)

@@ -4,6 +4,12 @@
 
 #include "trace/trace.h"
 
+/* It ran, as far as known, and is known what it ran. */
+bool ct_graph_launch_counts(const struct ct_graph_launch_row *launch);
+
+/* Indices of graphs, parts before what contains them; free() it. */
+int *ct_graphs_oldest_first(const struct ct_process *process);
+
 /* Sets ops, launches and runs of the process's graphs. */
 void ct_graphs_count(struct ct_process *process);
 

@@ -236,41 +236,24 @@ static void take_ops(const struct splitting *s, int part,
     }
 }
 
-struct aged {
-    int64_t id;
-    int graph;
-};
-
-static int by_age(const void *left, const void *right)
-{
-    const struct aged *a = left, *b = right;
-
-    return (a->id > b->id) - (a->id < b->id);
-}
-
 static uint64_t parts_in(const struct splitting *s, int graph)
 {
     return graph == CT_NONE ? 0 : s->graph_parts[graph];
 }
 
-/* The oldest first: what a graph contains is older than it. */
 static void find_graph_parts(struct splitting *s)
 {
     const struct ct_process *p = s->whole;
-    struct aged *order = ct_alloc((size_t)p->ngraphs, sizeof(*order));
-    int i;
+    int *order = ct_graphs_oldest_first(p), i;
 
     for (i = 0; i < p->nclasses; i++)
         if (p->classes[i].graph != CT_NONE)
             s->graph_parts[p->classes[i].graph] |=
                 (uint64_t)1 << s->part_of[p->classes[i].comm];
-    for (i = 0; i < p->ngraphs; i++)
-        order[i] = (struct aged){p->graphs[i].id, i};
-    qsort(order, (size_t)p->ngraphs, sizeof(*order), by_age);
     for (i = 0; i < p->ngraphs; i++) {
-        const struct ct_graph_row *graph = &p->graphs[order[i].graph];
+        const struct ct_graph_row *graph = &p->graphs[order[i]];
 
-        s->graph_parts[order[i].graph] |=
+        s->graph_parts[order[i]] |=
             parts_in(s, graph->first) | parts_in(s, graph->second);
     }
     free(order);

@@ -191,7 +191,7 @@ static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
     int first = p.at[0] + 1 - anchor->length, last = p.at[p.n - 1];
     int o, alike = 0, inside = 0;
 
-    for (o = 0; o < s->process->nops; o++)
+    for (o = 0; o < s->n; o++)
         if (sorts[s->tokens[ct_token_at(s, o)].sort]) {
             alike++;
             inside += o >= first && o <= last;
@@ -240,7 +240,7 @@ static struct candidate *find_candidates(const struct ct_stream *s, int *n_p)
         struct candidate *c = &found[*n_p];
 
         if (s->tokens[t].n < MIN_OCCURRENCES ||
-            s->tokens[t].n > COMMON_SHARE * s->process->nops)
+            s->tokens[t].n > COMMON_SHARE * s->n)
             continue;
         c->anchor = (struct ct_anchor){.token = t};
         if (!ct_anchor_regular(s, &c->anchor) || c->anchor.distance == 1)

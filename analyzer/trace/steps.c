@@ -26,9 +26,9 @@ static struct ct_step_row *add_step(struct ct_process *p, int *capacity,
     return &p->steps[p->nsteps++];
 }
 
-/* The calls first..last end with an anchor. They are a step if they are what a
- * step usually is. Something before a usual step (initialisation, evaluation,
- * a checkpoint) is not part of it. */
+/* The calls first..last, places in the sequence, end with an anchor. They are a
+ * step if they are what a step usually is. Something before a usual step
+ * (initialisation, evaluation, a checkpoint) is not part of it. */
 static void cut_segment(const struct ct_stream *s,
                         const struct ct_anchor *anchor, int *capacity,
                         int first, int last)
@@ -54,12 +54,6 @@ static void cut_segment(const struct ct_stream *s,
     add_step(p, capacity, start, last, CT_STEP_STEADY);
 }
 
-static bool is_timed(const struct ct_stream *s, int op)
-{
-    return s->process->ops[op].start_ns != CT_NO_TIME &&
-           s->process->ops[op].gpu_ns != CT_NO_TIME;
-}
-
 /* One clock for all steps of a process: the GPU's if it timed most anchors.
  * What a live or dead process had not finished on the GPU by the end are then
  * no steps. Returns the number of anchors to use. */
@@ -68,9 +62,9 @@ static int choose_clock(struct ct_stream *s, const int *at, int n)
     int i, timed = 0;
 
     for (i = 0; i < n; i++)
-        timed += is_timed(s, at[i]);
+        timed += ct_stream_timed(s, at[i]);
     s->on_gpu = 2 * timed > n;
-    while (s->on_gpu && n && !is_timed(s, at[n - 1]))
+    while (s->on_gpu && n && !ct_stream_timed(s, at[n - 1]))
         n--;
     return n;
 }
@@ -87,6 +81,20 @@ static void time_steps(const struct ct_stream *s)
                              ? step[-1].end_ns
                              : ct_stream_begin(s, step->first_op);
         step->end_ns = ct_stream_end(s, step->last_op);
+        step->first_ns = ct_stream_enter(s, step->first_op);
+        step->last_ns = ct_stream_enter(s, step->last_op);
+    }
+}
+
+/* From places in the sequence to ops. */
+static void find_ops(const struct ct_stream *s)
+{
+    struct ct_process *p = s->process;
+    int i;
+
+    for (i = 0; s->calls && i < p->nsteps; i++) {
+        p->steps[i].first_op = ct_stream_op(s, p->steps[i].first_op);
+        p->steps[i].last_op = ct_stream_op(s, p->steps[i].last_op + 1) - 1;
     }
 }
 
@@ -96,7 +104,8 @@ static void assign_ops(struct ct_process *p)
 
     for (i = 0; i < p->nsteps; i++)
         for (o = p->steps[i].first_op; o <= p->steps[i].last_op; o++)
-            p->ops[o].step = i;
+            if (ct_op_graph(p, &p->ops[o]) == CT_NONE)
+                p->ops[o].step = i;
 }
 
 static void cut_process(void *context, int i)
@@ -121,6 +130,7 @@ static void cut_process(void *context, int i)
             first = at[k] + 1;
         }
         time_steps(&stream);
+        find_ops(&stream);
         assign_ops(p);
     }
     ct_stream_release(&stream);

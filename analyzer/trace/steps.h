@@ -10,6 +10,8 @@
 
 #include "trace/trace.h"
 
+struct ct_intern;
+
 struct ct_token {
     int first, n; /* in positions */
     int sort;     /* tokens of one op on one communicator have one */
@@ -17,10 +19,14 @@ struct ct_token {
     uint64_t hash;
 };
 
-/* The calls of one process as a sequence of tokens. */
+/* The calls of one process as a sequence of tokens: its ops or, where graphs
+ * were launched, the ops that were not captured and the launches. */
 struct ct_stream {
     struct ct_process *process;
-    int *token_of; /* per class */
+    int n;           /* calls */
+    int *calls;      /* op, or ~launch; NULL: call i is op i */
+    int *token_of;   /* per class */
+    int *token_with; /* per graph; CT_NONE: holds no ops */
     int ntokens, nsorts;
     struct ct_token *tokens;
     int *positions;   /* of tokens in the sequence, token by token */
@@ -39,9 +45,13 @@ struct ct_anchor {
 /* Share of the steps that must be alike. */
 #define CT_EQUAL_SHARE 0.8
 
-static inline int ct_token_at(const struct ct_stream *stream, int op)
+static inline int ct_token_at(const struct ct_stream *stream, int at)
 {
-    return stream->token_of[stream->process->ops[op].cls];
+    const struct ct_process *p = stream->process;
+    const int call = stream->calls ? stream->calls[at] : at;
+
+    return call >= 0 ? stream->token_of[p->ops[call].cls]
+                     : stream->token_with[p->graph_launches[~call].graph];
 }
 
 /* Where an anchor stands: at[0] .. at[n - 1]. */
@@ -70,8 +80,17 @@ void ct_stream_release(struct ct_stream *stream);
 bool ct_stream_anchor(const struct ct_stream *stream, int steps,
                       struct ct_anchor *anchor);
 
-/* When op began and ended. */
-int64_t ct_stream_begin(const struct ct_stream *stream, int op);
-int64_t ct_stream_end(const struct ct_stream *stream, int op);
+/* When the call at that place was entered, began and ended. */
+int64_t ct_stream_enter(const struct ct_stream *stream, int at);
+int64_t ct_stream_begin(const struct ct_stream *stream, int at);
+int64_t ct_stream_end(const struct ct_stream *stream, int at);
+bool ct_stream_timed(const struct ct_stream *stream, int at);
+
+/* The first op at or after that place of the sequence. */
+int ct_stream_op(const struct ct_stream *stream, int at);
+
+/* Fills in calls, n and token_with, where graphs were launched; class tokens
+ * are known. */
+void ct_stream_add_graphs(struct ct_stream *stream, struct ct_intern *tokens);
 
 #endif

@@ -24,7 +24,8 @@ static void name_tokens(struct ct_stream *s)
     int c;
 
     s->token_of = ct_alloc((size_t)p->nclasses, sizeof(*s->token_of));
-    s->tokens = ct_alloc((size_t)p->nclasses, sizeof(*s->tokens));
+    s->tokens =
+        ct_alloc((size_t)p->nclasses + (size_t)p->ngraphs, sizeof(*s->tokens));
     for (c = 0; c < p->nclasses; c++) {
         const struct ct_op_class_row *class = &p->classes[c];
         uint64_t key[5] = {(uint64_t) class->comm, (uint64_t) class->base,
@@ -38,8 +39,9 @@ static void name_tokens(struct ct_stream *s)
         s->tokens[token].collective = cls == CT_COLL || cls == CT_ROOTED;
         s->tokens[token].hash = ct_mix64((uint64_t)token + 1);
     }
-    s->ntokens = tokens.n;
     s->nsorts = sorts.n;
+    ct_stream_add_graphs(s, &tokens);
+    s->ntokens = tokens.n;
     ct_intern_release(&tokens);
     ct_intern_release(&sorts);
 }
@@ -48,7 +50,7 @@ static void name_tokens(struct ct_stream *s)
  * of the multiset of tokens between them. */
 static void index_positions(struct ct_stream *s)
 {
-    int n = s->process->nops, o, t;
+    int n = s->n, o, t;
 
     s->positions = ct_alloc((size_t)n, sizeof(*s->positions));
     s->hashes = ct_alloc((size_t)n + 1, sizeof(*s->hashes));
@@ -71,32 +73,72 @@ static void index_positions(struct ct_stream *s)
 
 void ct_stream_init(struct ct_stream *s, struct ct_process *process)
 {
-    *s = (struct ct_stream){.process = process};
+    *s = (struct ct_stream){.process = process, .n = process->nops};
     name_tokens(s);
     index_positions(s);
 }
 
 void ct_stream_release(struct ct_stream *s)
 {
+    free(s->calls);
     free(s->token_of);
+    free(s->token_with);
     free(s->tokens);
     free(s->positions);
     free(s->hashes);
 }
 
-int64_t ct_stream_begin(const struct ct_stream *s, int op)
+static const struct ct_op_row *op_at(const struct ct_stream *s, int at)
 {
-    const struct ct_op_row *row = &s->process->ops[op];
+    const int call = s->calls ? s->calls[at] : at;
 
-    return s->on_gpu && row->start_ns != CT_NO_TIME ? row->start_ns
-                                                    : row->enter_ns;
+    return call >= 0 ? &s->process->ops[call] : NULL;
 }
 
-int64_t ct_stream_end(const struct ct_stream *s, int op)
+static const struct ct_graph_launch_row *launch_at(const struct ct_stream *s,
+                                                   int at)
 {
-    const struct ct_op_row *row = &s->process->ops[op];
+    return &s->process->graph_launches[~s->calls[at]];
+}
 
-    if (s->on_gpu && row->start_ns != CT_NO_TIME && row->gpu_ns != CT_NO_TIME)
-        return row->start_ns + row->gpu_ns;
-    return row->enter_ns + (row->host_ns == CT_NO_TIME ? 0 : row->host_ns);
+bool ct_stream_timed(const struct ct_stream *s, int at)
+{
+    const struct ct_op_row *op = op_at(s, at);
+
+    return op && op->start_ns != CT_NO_TIME && op->gpu_ns != CT_NO_TIME;
+}
+
+int64_t ct_stream_enter(const struct ct_stream *s, int at)
+{
+    const struct ct_op_row *op = op_at(s, at);
+
+    return op ? op->enter_ns : launch_at(s, at)->enter_ns;
+}
+
+int64_t ct_stream_begin(const struct ct_stream *s, int at)
+{
+    const struct ct_op_row *op = op_at(s, at);
+
+    return op && s->on_gpu && op->start_ns != CT_NO_TIME
+               ? op->start_ns
+               : ct_stream_enter(s, at);
+}
+
+int64_t ct_stream_end(const struct ct_stream *s, int at)
+{
+    const struct ct_op_row *op = op_at(s, at);
+    int64_t host_ns = op ? op->host_ns : launch_at(s, at)->host_ns;
+
+    if (s->on_gpu && ct_stream_timed(s, at))
+        return op->start_ns + op->gpu_ns;
+    return ct_stream_enter(s, at) + (host_ns == CT_NO_TIME ? 0 : host_ns);
+}
+
+int ct_stream_op(const struct ct_stream *s, int at)
+{
+    while (s->calls && at < s->n && s->calls[at] < 0)
+        at++;
+    if (at >= s->n)
+        return s->process->nops;
+    return s->calls ? s->calls[at] : at;
 }

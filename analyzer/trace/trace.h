@@ -110,7 +110,7 @@ struct ct_graph_row {
     bool made;         /* its end was seen */
     int64_t made_ns;   /* CT_NO_TIME */
     int64_t launches;  /* of itself, that were seen */
-    int64_t runs;      /* of its ops; 1 where no launch can have been seen */
+    int64_t runs;      /* of its ops */
     int64_t steady;    /* of its ops, in steady steps */
     int64_t ops;       /* captured into it */
 };
@@ -165,7 +165,8 @@ struct ct_step_row {
     /* From the end of the step before (the first: from its first op) to the end
      * of its last op; on the GPU where timed, else on the host. */
     int64_t start_ns, end_ns;
-    int first_op, last_op; /* inclusive */
+    int64_t first_ns, last_ns; /* entry of its first and last call */
+    int first_op, last_op; /* inclusive; last < first: graphs ran all of it */
     enum ct_step_kind kind;
 };
 
@@ -338,11 +339,19 @@ int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
                   char *error, size_t error_size);
 void ct_trace_free(struct ct_trace *trace);
 
+/* The graph whose launches tell how often op ran; CT_NONE: it counts where it
+ * was called, since it was not captured or no launch can have been seen. */
+static inline int ct_op_graph(const struct ct_process *p,
+                              const struct ct_op_row *op)
+{
+    return p->ngraph_launches ? p->classes[op->cls].graph : CT_NONE;
+}
+
 /* How often op ran: once, or as often as what it was captured into. */
 static inline int64_t ct_op_runs(const struct ct_process *p,
                                  const struct ct_op_row *op)
 {
-    const int graph = p->classes[op->cls].graph;
+    const int graph = ct_op_graph(p, op);
 
     return graph == CT_NONE ? 1 : p->graphs[graph].runs;
 }

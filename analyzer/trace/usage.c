@@ -183,14 +183,14 @@ static void add_process(struct ct_job *job, const struct ct_process *p,
         for (o = p->steps[s].first_op; o <= p->steps[s].last_op; o++) {
             int usage = job->instances[p->ops[o].instance].usage;
 
-            if (p->classes[p->ops[o].cls].graph != CT_NONE)
+            if (ct_op_graph(p, &p->ops[o]) != CT_NONE)
                 continue;
             take_part(&places[usage], &seen[usage], mark, steady);
             add_place(&places[usage], &p->steps[s], o);
         }
     }
     for (o = 0; o < p->nops && p->ngraphs; o++) {
-        const int graph = p->classes[p->ops[o].cls].graph;
+        const int graph = ct_op_graph(p, &p->ops[o]);
         int usage = job->instances[p->ops[o].instance].usage;
 
         if (graph == CT_NONE || !p->graphs[graph].steady)

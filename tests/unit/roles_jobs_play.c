@@ -292,8 +292,11 @@ static void close_step(struct maker *maker, int rank, enum ct_step_kind kind)
 {
     struct ct_process *process = &maker->trace.processes[rank];
     const int64_t now = (int64_t)(maker->ranks[rank].now * 1e3);
-    struct ct_step_row step = {now, now, process->nops, process->nops - 1,
-                               CT_STEP_OTHER};
+    struct ct_step_row step = {.start_ns = now,
+                               .end_ns = now,
+                               .first_op = process->nops,
+                               .last_op = process->nops - 1,
+                               .kind = CT_STEP_OTHER};
 
     if (process->nsteps > 0) {
         struct ct_step_row *last = &process->steps[process->nsteps - 1];

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -197,6 +198,59 @@ static void test_per_step(void **state)
     files_remove(folder);
 }
 
+/* Two graphs a step, captured anew every fifth, and nothing else; steps begin
+ * with a warm-up that is called as it is. */
+static void test_steps_of_graphs(void **state)
+{
+    enum { STEPS = 40, CALLED = 4 };
+    const char *folder = files_folder();
+    sqlite3 *db = files_begin(folder, 0, 1, 0);
+    const struct ct_process *p;
+    struct ct_trace *trace;
+    int id = 0, ordinal = 0, s, k;
+
+    (void)state;
+    files_class(db, 1, 1, CT_OP_ALL_GATHER, 3000, -1);
+    files_class(db, 2, 1, CT_OP_REDUCE_SCATTER, 5000, -1);
+    for (s = 0; s < STEPS; s++) {
+        const long at = 100000L * (s + 1);
+        const int graph = 10 + s / 5 * 2;
+
+        for (k = 0; k < 3 && s < CALLED; k++)
+            files_op(db, ++id, k < 2 ? 1 : 2, ordinal++, at + 20000 * k, 50);
+        if (s < CALLED)
+            continue;
+        if (s == CALLED || s % 5 == 0) {
+            files_class(db, graph, 1, CT_OP_ALL_GATHER, 3000, -1);
+            files_class(db, graph + 1, 1, CT_OP_REDUCE_SCATTER, 5000, -1);
+            files_sql(db, "UPDATE op_class SET graph = id WHERE id IN (%d, %d)",
+                      graph, graph + 1);
+            captured_op(db, ++id, graph, ordinal++, at - 9000);
+            captured_op(db, ++id, graph, ordinal++, at - 8000);
+            captured_op(db, ++id, graph + 1, ordinal++, at - 7000);
+        }
+        launch(db, ++id, graph, at, 0);
+        launch(db, ++id, graph + 1, at + 30000, 0);
+    }
+    files_end(db);
+    trace = files_open(folder);
+    p = &trace->processes[0];
+    assert_in_range(trace->jobs[0].nsteps, STEPS - CALLED - 2, STEPS - CALLED);
+    assert_true(labs((long)trace->jobs[0].step_ns - 100000) < 1000);
+    assert_int_equal(trace->jobs[0].nusages, 2);
+    for (k = 0; k < 2; k++) {
+        const struct ct_usage *usage = &trace->jobs[0].usages[k];
+        const int per_step = usage->base == CT_OP_ALL_GATHER ? 2 : 1;
+
+        assert_int_equal(usage->calls, per_step * STEPS);
+        assert_true(fabs(usage->per_step - per_step) < 1e-9);
+    }
+    for (k = 0; k < p->nops; k++)
+        assert_true(p->ops[k].step == CT_NONE || k < 3 * CALLED);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
 /* Parts that are no older than their whole would never end. */
 static void test_circle(void **state)
 {
@@ -216,8 +270,9 @@ static void test_circle(void **state)
     files_end(db);
     trace = files_open(folder);
     assert_int_equal(graph_of(&trace->processes[0], 6)->runs, 0);
-    assert_int_equal(graph_of(&trace->processes[0], 5)->runs, INT64_MAX);
-    assert_int_equal(trace->jobs[0].usages[0].calls, INT64_MAX);
+    assert_int_equal(graph_of(&trace->processes[0], 5)->runs, INT32_MAX);
+    assert_int_equal(trace->jobs[0].usages[0].calls,
+                     1 + 2 * (int64_t)INT32_MAX);
     ct_trace_free(trace);
     files_remove(folder);
 }
@@ -247,8 +302,11 @@ static void test_old_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),     cmocka_unit_test(test_no_launch_seen),
-        cmocka_unit_test(test_per_step), cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_no_launch_seen),
+        cmocka_unit_test(test_steps_of_graphs),
+        cmocka_unit_test(test_per_step),
+        cmocka_unit_test(test_circle),
         cmocka_unit_test(test_old_file),
     };
 
