@@ -15,6 +15,7 @@ commtrace_e2e(graphs)
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)
   commtrace_e2e(layouts)
+  commtrace_e2e(straggler)
 endif()
 
 # Programs that probe for names; not linked, linked, and a module that is.
