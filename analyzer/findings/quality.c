@@ -27,6 +27,7 @@ static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
 {
     const struct ct_process *worst = NULL;
     const char *cause = "unknown";
+    int64_t most = 0;
     struct ct_finding_row *row;
 
     if (c->job->lost_ops == 0)
@@ -34,9 +35,13 @@ static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
     for (int i = 0; i < c->job->nprocesses; i++)
         if (!worst || process_at(c, i)->lost > worst->lost)
             worst = process_at(c, i);
-    for (int i = 0; worst && i < worst->nlosses; i++)
-        if (i == 0 || worst->losses[i].n > worst->losses[i - 1].n)
-            cause = worst->losses[i].cause;
+    for (int i = 0; worst && i < worst->nlosses; i++) {
+        if (strcmp(worst->losses[i].what, "op") != 0 ||
+            worst->losses[i].n <= most)
+            continue;
+        most = worst->losses[i].n;
+        cause = worst->losses[i].cause;
+    }
     row = ct_finding_add(findings, CT_FINDING_OPS_LOST);
     if (!row)
         return false;

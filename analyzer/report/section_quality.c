@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "report/units.h"
 
@@ -140,11 +141,13 @@ static void say_losses(struct out *out, const struct view *view)
         const struct ct_process *p =
             &view->trace->processes[view->job->processes[i]];
 
+        /* No figure here depends on stacks; `commtrace stacks` tells those. */
         for (int k = 0; k < p->nlosses; k++)
-            out_fact(out, "lost",
-                     "rank %d: %" PRId64 " records of kind %s, cause %s",
-                     p->rank, p->losses[k].n, p->losses[k].what,
-                     p->losses[k].cause);
+            if (strcmp(p->losses[k].what, "stack") != 0)
+                out_fact(out, "lost",
+                         "rank %d: %" PRId64 " records of kind %s, cause %s",
+                         p->rank, p->losses[k].n, p->losses[k].what,
+                         p->losses[k].cause);
     }
 }
 
