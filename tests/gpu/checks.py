@@ -114,11 +114,32 @@ def as_recorded(trace, flight, witness):
         "entries say%s" % (ops, len(entries), notes)
 
 
+REPLAYS, CAPTURED = 20, 2  # of jobs/one_rank.py graphs
+
+
+def graphs_replayed(db):
+    """What the real runtime and driver say of captures is what launches say
+    of their graphs."""
+    launches = db.execute(
+        "SELECT l.graph, count(*), sum(l.result = 0) FROM graph_launch l JOIN"
+        " graph g ON g.id = l.graph GROUP BY 1").fetchall()
+    held = db.execute(
+        "SELECT c.graph, count(*) FROM op o JOIN op_class c ON c.id = o.class"
+        " WHERE c.graph NOTNULL GROUP BY 1").fetchall()
+    if len(held) != 1 or held[0][1] != CAPTURED:
+        raise Fail("captured into graphs: %s" % held)
+    if launches != [(held[0][0], REPLAYS, REPLAYS)]:
+        raise Fail("launches %s of graph %d" % (launches, held[0][0]))
+    return "; %d launches of the graph of %d ops" % (REPLAYS, CAPTURED)
+
+
 def one_rank(mode):
     def check():
         trace, flight, witness, marks = job_of_one_rank(mode)
         recorded = as_recorded(trace, flight, witness)
         db, = trace_facts.open_all(trace)
+        if mode == "graphs":
+            recorded += graphs_replayed(db)
         return "results equal; %s; %s" % (recorded,
                                           trace_facts.plausible(db, marks))
     return check
