@@ -30,7 +30,21 @@ static _Atomic uint32_t never;
 static struct config config;
 static struct process process;
 
-/* A word that is 1 here and 0 in every child, however it was forked. */
+/* Words of the page: whether we record, and whether there is a writer thread,
+ * which is joined also where recording has ended before. */
+enum { LIVE, WRITER };
+
+static void forget_all(void)
+{
+    _Atomic uint32_t *live =
+        atomic_load_explicit(&init_live, memory_order_acquire);
+    init_stop();
+    if (live && live != &never)
+        atomic_store_explicit(&live[WRITER], 0, memory_order_relaxed);
+}
+
+/* Words that are what we make them here and 0 in every child, however it was
+ * forked. */
 static _Atomic uint32_t *make_live_word(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -40,7 +54,7 @@ static _Atomic uint32_t *make_live_word(void)
         return NULL;
     if (madvise(memory, page, MADV_WIPEONFORK) != 0) {
         /* Before Linux 4.14 only what calls fork() is caught. */
-        if (pthread_atfork(NULL, NULL, init_stop) != 0) {
+        if (pthread_atfork(NULL, NULL, forget_all) != 0) {
             munmap(memory, page);
             return NULL;
         }
@@ -134,6 +148,7 @@ static void begin_once(void)
             ring_close(&recorder.ring);
             live = &never;
         } else {
+            atomic_store_explicit(&live[WRITER], 1, memory_order_relaxed);
             atexit(at_exit);
         }
     }
@@ -165,7 +180,10 @@ void init_stop(void)
 /* After the program's own exit handlers, which may still call NCCL. */
 __attribute__((destructor)) static void end(void)
 {
-    if (!init_has_begun())
+    _Atomic uint32_t *live =
+        atomic_load_explicit(&init_live, memory_order_acquire);
+    if (!live || live == &never ||
+        !atomic_load_explicit(&live[WRITER], memory_order_relaxed))
         return;
     int cancel = thread_hold_cancel();
     init_stop();
