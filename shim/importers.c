@@ -1,5 +1,7 @@
 #include "importers.h"
 
+#include "objects.h"
+
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -134,7 +136,7 @@ int importers_of(struct importers *importers, const struct link_map *object)
     *importers = (struct importers){.memory = memory, .size = size};
     importers->paths = importers->end =
         (char *)memory + OBJECTS * sizeof(struct object);
-    dl_iterate_phdr(gather, &objects);
+    objects_walk(gather, &objects);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "real.h"
 
+#include "objects.h"
 #include "scope.h"
 #include "thread.h"
 
@@ -121,7 +122,7 @@ static void meet(const struct link_map *object, bool nccl)
 {
     keep(object);
     if (nccl && is_nccl(object) && scope_may_list())
-        dl_iterate_phdr(add_text_of, (void *)(uintptr_t)object);
+        objects_walk(add_text_of, (void *)(uintptr_t)object);
 }
 
 struct nccl_copy *real_copy_of(enum real_id id, real_function real,

@@ -1,5 +1,6 @@
 #include "ways.h"
 
+#include "objects.h"
 #include "scope.h"
 #include "thread.h"
 #include "thunks.h"
@@ -145,7 +146,7 @@ void ways_refresh(void)
     unsigned long long n = 0;
     if (!scope_may_list())
         return;
-    dl_iterate_phdr(count_unloaded, &n);
+    objects_walk(count_unloaded, &n);
     if (atomic_exchange_explicit(&seen, n, memory_order_relaxed) == n)
         return;
     for (unsigned i = 0; i < WAYS; i++)

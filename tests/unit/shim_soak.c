@@ -5,14 +5,16 @@
  */
 #include "shim_test.h"
 
+#include <link.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 enum { MAKERS = 3, SENDERS = 2, CHILDREN = 40 };
 enum { ROUNDS = 500, OPS = 10, SENDS = 100000 };
 
 static ncclComm_t shared;
 
-static void send_ops(ncclComm_t comm, int n)
+__attribute__((noinline)) static void send_ops(ncclComm_t comm, int n)
 {
     static float data[4];
     for (int i = 0; i < n; i++)
@@ -20,7 +22,17 @@ static void send_ops(ncclComm_t comm, int n)
             abort();
 }
 
-static void use_and_destroy(ncclComm_t comm)
+/* Not inlined: a call from a new place is looked up, and the thread sanitizer's
+ * dlopen() does not survive a fork beside another one. */
+__attribute__((noinline)) static ncclComm_t make(int id)
+{
+    ncclComm_t comm;
+    if (ncclCommInitRank(&comm, 2, some_id(id), 0) != ncclSuccess)
+        abort();
+    return comm;
+}
+
+__attribute__((noinline)) static void use_and_destroy(ncclComm_t comm)
 {
     send_ops(comm, OPS / 2);
     ncclGroupStart();
@@ -32,10 +44,8 @@ static void use_and_destroy(ncclComm_t comm)
 static void *make_many(void *first_id)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        ncclComm_t whole, part;
-        ncclUniqueId id = some_id((int)(intptr_t)first_id + i);
-        if (ncclCommInitRank(&whole, 2, id, 0) != ncclSuccess ||
-            ncclCommSplit(whole, 0, 0, &part, NULL) != ncclSuccess)
+        ncclComm_t part, whole = make((int)(intptr_t)first_id + i);
+        if (ncclCommSplit(whole, 0, 0, &part, NULL) != ncclSuccess)
             abort();
         use_and_destroy(part);
         use_and_destroy(whole);
@@ -49,17 +59,36 @@ static void *send_many(void *unused)
     return unused;
 }
 
+/* Exceptions and dlopen() need the loader's list, which our threads had in hand
+ * (the thread sanitizer has it in hand as well, and does not let go). */
+#ifdef __SANITIZE_THREAD__
+static bool may_list_objects(void)
+{
+    return true;
+}
+#else
+static int count(struct dl_phdr_info *info, size_t size, void *n)
+{
+    (void)info, (void)size;
+    ++*(int *)n;
+    return 0;
+}
+
+static bool may_list_objects(void)
+{
+    int n = 0;
+    return dl_iterate_phdr(count, &n) == 0 && n > 0;
+}
+#endif
+
 /* The child has everything of the others as it was at that moment. */
 static void make_child(void)
 {
-    ncclComm_t own;
     pid_t pid = fork();
     if (pid == 0) {
         send_ops(shared, 10);
-        if (ncclCommInitRank(&own, 2, some_id(7), 0) != ncclSuccess)
-            _exit(1);
-        use_and_destroy(own);
-        _exit(0);
+        use_and_destroy(make(7));
+        _exit(!may_list_objects());
     }
     int status;
     if (waitpid(pid, &status, 0) != pid || status != 0)
@@ -70,7 +99,8 @@ static void make_child(void)
 static void soak(void)
 {
     pthread_t threads[MAKERS + SENDERS];
-    ncclCommInitRank(&shared, 2, some_id(1), 0);
+    shared = make(1);
+    use_and_destroy(make(2));
     for (intptr_t i = 0; i < MAKERS + SENDERS; i++)
         if (pthread_create(&threads[i], NULL,
                            i < MAKERS ? make_many : send_many,
@@ -90,14 +120,14 @@ static void test_soak(void **state)
     setenv("COMMTRACE_QUIET", "1", 1);
     scenario_run(&s, soak);
     snprintf(wanted, sizeof(wanted), "%d",
-             MAKERS * ROUNDS * 2 * OPS + SENDERS * SENDS);
+             (MAKERS * ROUNDS * 2 + 1) * OPS + SENDERS * SENDS);
     assert_answer(&s,
                   "SELECT (SELECT count(*) FROM op) + (SELECT"
                   " coalesce(sum(n), 0) FROM loss WHERE what = 'op')",
                   wanted);
     /* They are told beside the ring, so none of them is lost. */
-    snprintf(wanted, sizeof(wanted), "%d|%d", MAKERS * ROUNDS * 2 + 1,
-             MAKERS * ROUNDS * 2);
+    snprintf(wanted, sizeof(wanted), "%d|%d", MAKERS * ROUNDS * 2 + 2,
+             MAKERS * ROUNDS * 2 + 1);
     assert_answer(&s, "SELECT count(*), count(end_ns) FROM comm", wanted);
     assert_answer(&s, "SELECT count(DISTINCT uid) - count(*) FROM comm", "0");
     assert_answer(&s, "PRAGMA integrity_check", "ok");
