@@ -20,7 +20,8 @@ struct frame {
     uint32_t module; /* number (modules.h); 0: in none that is known */
 };
 
-/* Opens libunwind, once, and tries it out. Where it cannot be used, false, and
+/* Opens libunwind, once, and tries it out. Takes the loader's lock, as finding
+ * NCCL's functions does. Where it cannot be used, false, and
  * why: absent, too old, of a layout that is not known. what: which one it is,
  * or why none. */
 bool unwind_open(char *what, size_t size);

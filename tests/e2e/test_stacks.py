@@ -35,6 +35,7 @@ def run(folder, program, *argv, env=None, check=True):
         jobs.fail("%s: %s without, %s with" % (command, bare, traced))
     if check and bare.returncode:
         jobs.fail("%s: %s" % (command, bare))
+    return traced.stdout
 
 
 def open_db(folder):
@@ -241,6 +242,16 @@ def without(tmp):
         equal(name, stacks(trace), [])
 
 
+def scope(tmp):
+    """Nothing of libunwind is seen by the program, in which nothing has it."""
+    shown = run(tmp, "callers", "scope").decode()
+    equal("stacks", len(stacks(tmp)), 1)
+    for name in ("_Unwind_Backtrace", "unw_backtrace", "_Ux86_64_step",
+                 "lzma_code"):
+        if name + ": not there" not in shown:
+            jobs.fail("%s is there already: nothing is tested" % name)
+
+
 def forks(tmp):
     """No child inherits a lock of the loader that one of our walks held."""
     run(tmp, "callers", "forks", env={"COMMTRACE_STACKS": "all"})
@@ -262,11 +273,11 @@ def merged(tmp):
 def main():
     with jobs.Scratch() as tmp:
         for check in (lines, modes, limit, race, small, elsewhere, modules,
-                      made, stripped, exceptions, forks, without, merged):
+                      made, stripped, exceptions, scope, forks, without, merged):
             folder = os.path.join(tmp, check.__name__)
             os.makedirs(folder)
             check(folder)
-    print("stacks: 13 checks")
+    print("stacks: 14 checks")
 
 
 if __name__ == "__main__":

@@ -245,6 +245,22 @@ static void run_forks(char **files)
         pthread_join(threads[i], NULL);
 }
 
+/* What libraries show to the whole program, after the first call. */
+static void run_scope(char **files)
+{
+    static const char *const names[] = {
+        "_Unwind_Backtrace", "_Unwind_RaiseException",
+        "unw_backtrace",     "_ULx86_64_step",
+        "_Ux86_64_step",     "_Uaarch64_step",
+        "lzma_code",         "backtrace",
+    };
+    (void)files;
+    f1(4);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        printf("%s: %s\n", names[i],
+               dlsym(RTLD_DEFAULT, names[i]) ? "there" : "not there");
+}
+
 static const struct {
     const char *name;
     void (*run)(char **files);
@@ -253,7 +269,7 @@ static const struct {
     {"twice", run_twice},     {"race", run_race},
     {"small", run_small},     {"elsewhere", run_elsewhere},
     {"modules", run_modules}, {"made", run_made},
-    {"forks", run_forks},
+    {"forks", run_forks},     {"scope", run_scope},
 };
 
 int main(int argc, char **argv)
