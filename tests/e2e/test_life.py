@@ -3,6 +3,7 @@ happens to them, groups of every kind, calls that launch later, one-sided calls,
 several GPUs in one process. The jobs do known things in a known order."""
 import json
 import os
+import subprocess
 import sys
 
 import jobs
@@ -269,9 +270,25 @@ def devices(tmp):
         jobs.fail("waits %s" % waits)
 
 
+def untimed(tmp):
+    """An NCCL that never made its device's context active: no GPU times, and
+    the trace says so."""
+    trace = os.path.join(tmp, "trace")
+    cuda = os.path.join(jobs.BUILD, "fabric", "libcuda.so.1")
+    subprocess.run([os.path.join(jobs.BUILD, "tests", "hostile_process"),
+                    "plain"], check=True, stdout=subprocess.DEVNULL,
+                   env=dict(os.environ, COMMTRACE_DIR=trace,
+                            LD_PRELOAD="%s %s" % (jobs.SHIM, cuda)))
+    db, = jobs.traces(trace).values()
+    expect(rows(db, "SELECT cause, what, n FROM loss"),
+           [("no_context", "timing", 1)], "losses")
+    expect(rows(db, "SELECT count(*) FROM v_op WHERE time_source <> 'host'"),
+           [(0,)], "timed ops")
+
+
 def main():
     cases = (tree, grown, shrunk, alike, groups, late, one_sided, ends, scalable,
-             devices)
+             devices, untimed)
     with jobs.Scratch() as tmp:
         for case in cases:
             if sys.argv[1:] and case.__name__ not in sys.argv[1:]:
