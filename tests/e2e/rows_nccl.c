@@ -11,6 +11,8 @@ struct ncclComm {
     int nranks, rank;
 };
 
+static struct ncclComm comms[1000]; /* of which none ever ends */
+static unsigned used;
 static struct rows_seen seen;
 
 struct rows_seen *rows_seen(void)
@@ -49,9 +51,9 @@ static void make(const char *function, const void *argument)
     memcpy(&made, argument, sizeof(made));
     int n = strcmp(function, "ncclCommInitAll") ? 1 : last_nranks;
     for (int i = 0; i < n; i++) {
-        made[i] = malloc(sizeof(*made[i]));
-        if (!made[i])
+        if (used == sizeof(comms) / sizeof(*comms))
             abort();
+        made[i] = &comms[used++];
         *made[i] = (struct ncclComm){last_nranks, n > 1 ? i : last_rank};
     }
 }
