@@ -119,7 +119,7 @@ static void say_waiters(const struct ct_hang *h,
     add(row,
         "rank%s %s waited in %s number %" PRIu32
         " (%s) of the communicator of ranks %s",
-        w->n == 1 ? "" : "s", who,
+        ct_plural(w->n), who,
         ct_op_infos[w->first->classes[w->op->cls].kind].name, instance->ordinal,
         size, members);
     say_when(row, w);
@@ -169,7 +169,7 @@ static void say_absent(const struct ct_hang *h,
     n = list_members(h, instance, CT_ABSENT, ranks, &no_trace, &process);
     if (n) {
         ct_rank_list(ranks, n, who, sizeof who);
-        add(row, "; rank%s %s never came", n == 1 ? "" : "s", who);
+        add(row, "; rank%s %s never came", ct_plural(n), who);
         if (n == 1)
             say_instead(h, instance, process, row);
     }
@@ -177,8 +177,7 @@ static void say_absent(const struct ct_hang *h,
     if (n) {
         ct_rank_list(ranks, n, who, sizeof who);
         add(row, "; whether rank%s %s came is not known: %s not whole",
-            n == 1 ? "" : "s", who,
-            n == 1 ? "its trace is" : "their traces are");
+            ct_plural(n), who, n == 1 ? "its trace is" : "their traces are");
     }
     if (no_trace)
         add(row, "; %d of its ranks left no trace", no_trace);
@@ -216,5 +215,5 @@ void ct_stuck_tell(const struct ct_hang *h, const struct ct_instance *instance,
 
 void ct_stuck_tell_rest(int ops, struct ct_finding_row *row)
 {
-    add(row, "; %d more op%s hung behind", ops, ops == 1 ? "" : "s");
+    add(row, "; %d more op%s hung behind", ops, ct_plural(ops));
 }

@@ -88,11 +88,6 @@ static void fill_card(struct job_card *card, const struct view *view)
     }
 }
 
-static const char *plural(int64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* A host name is a label only; where two nodes share one, what tells them
  * apart is added. */
 static void name_node(const struct view *view, int node, char *text,
@@ -141,7 +136,7 @@ static void say_layout(struct out *out, const struct job_card *card)
 
     if (card->layers_per_stage > 0 && card->micro_batches > 0)
         snprintf(more, sizeof more, "; %d layer%s per stage, %d micro-batch%s",
-                 card->layers_per_stage, plural(card->layers_per_stage),
+                 card->layers_per_stage, ct_plural(card->layers_per_stage),
                  card->micro_batches, card->micro_batches == 1 ? "" : "es");
     else if (card->micro_batches > 0)
         snprintf(more, sizeof more, "; %d micro-batches", card->micro_batches);
@@ -167,7 +162,7 @@ static void say_trouble(struct out *out, const struct job_card *card)
     }
     if (card->mismatches)
         out_fact(out, label, "%" PRId64 " mismatched op%s", card->mismatches,
-                 plural(card->mismatches));
+                 ct_plural(card->mismatches));
 }
 
 /* Which of a launch's tries this is, where there were several. */
@@ -200,8 +195,8 @@ static void say_card(struct out *out, const struct job_card *card,
                  card->processes == 1 ? "" : "es");
     out_fact(out, "ranks",
              "%d traced of %d%s, on %d node%s (%s), %d NVLink domain%s", traced,
-             card->world_size, in, card->nodes, plural(card->nodes), nodes,
-             card->domains, plural(card->domains));
+             card->world_size, in, card->nodes, ct_plural(card->nodes), nodes,
+             card->domains, ct_plural(card->domains));
     say_layout(out, card);
     if (card->steps)
         out_fact(out, "steps", "%d steady, median %.4g ms", card->steps,
@@ -213,7 +208,7 @@ static void say_card(struct out *out, const struct job_card *card,
     out_fact(out, "ops",
              "%" PRId64 " recorded in %d communicator%s, %" PRId64
              " lost, %d in flight",
-             card->ops, card->communicators, plural(card->communicators),
+             card->ops, card->communicators, ct_plural(card->communicators),
              card->lost_ops, card->in_flight);
     say_trouble(out, card);
 }

@@ -180,7 +180,7 @@ static void say_refused(struct out *out, const struct view *view)
             out_fact(out, "refused",
                      "rank %d: %d call%s returned an error and counted for "
                      "nothing, the first: %s, comm %d, ncclResult_t %d (%s)",
-                     p->rank, p->refused, p->refused == 1 ? "" : "s",
+                     p->rank, p->refused, ct_plural(p->refused),
                      ct_op_infos[first->kind].function,
                      p->comms[first->comm].comm, first->result,
                      result_name(first->result));

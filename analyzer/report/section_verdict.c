@@ -105,7 +105,7 @@ static void judge_data(struct verdict *verdict, const struct view *view)
                   count_dead(view) == 1 ? "" : "es");
     if (job->in_flight)
         add_issue(verdict, "%d op%s not known to have finished", job->in_flight,
-                  job->in_flight == 1 ? "" : "s");
+                  ct_plural(job->in_flight));
     if (count_refused(view))
         add_issue(verdict, "%" PRId64 " call%s returned an error",
                   count_refused(view), ct_plural((double)count_refused(view)));
@@ -118,7 +118,7 @@ static void judge_data(struct verdict *verdict, const struct view *view)
                       (double)(t->event + t->group + t->host + t->none));
     if (view->trace->nskipped)
         add_issue(verdict, "%d file%s not read", view->trace->nskipped,
-                  view->trace->nskipped == 1 ? "" : "s");
+                  ct_plural(view->trace->nskipped));
     if (!job->nsteps)
         add_issue(verdict, "no training step found");
     if (verdict->complete)

@@ -154,7 +154,7 @@ static void say_volume(struct out *out, const struct volume *v)
                  "observed %s over %d layer%s (by the number of calls) and "
                  "%d micro-batch%s: %.2f of the textbook",
                  size_or_none(observed, v->observed_bytes), v->layers,
-                 v->layers == 1 ? "" : "s", v->micro_batches,
+                 ct_plural(v->layers), v->micro_batches,
                  v->micro_batches == 1 ? "" : "es", v->ratio);
     else
         out_fact(out, "",

@@ -269,7 +269,7 @@ int view_missing_ranks(const struct view *view, char *text, size_t size)
             missing[n++] = i;
     /* With several ranks in a process only their number is known. */
     if (n && n == world - view_traced_ranks(job)) {
-        int prefix = snprintf(text, size, "rank%s ", n == 1 ? "" : "s");
+        int prefix = snprintf(text, size, "rank%s ", ct_plural(n));
 
         units_ranks(text + prefix, size - (size_t)prefix, missing, n);
     }
