@@ -94,6 +94,10 @@ static int fill_lookups(sqlite3 *db)
     return rc;
 }
 
+_Static_assert(CT_FLAG_GROUP_TIME == 2 && CT_FLAG_IN_CALL == 128 &&
+                   CT_FLAG_RUNNING == 256 && CT_FLAG_SIMULATED == 1024,
+               "the flags that view_op names by number");
+
 /* Everything of an op that a person wants to read, in one place. The times of
  * a grouped op are those of what its bracket launched on its communicator and
  * stream. */

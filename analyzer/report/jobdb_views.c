@@ -6,13 +6,17 @@
 #include "commtrace/ops.h"
 #include "report/jobdb_insert.h"
 
+/* SQL wants flags.def's bits as text. */
 #define TEXT_OF(x_) #x_
 #define NUMBER(x_) TEXT_OF(x_)
-/* SQL wants flags.def's bits as text. */
 #define IN_CALL 128
 #define RUNNING 256
 #define IN_FLIGHT 384
 #define CUT 32768
+#define IN_CALL_BIT NUMBER(IN_CALL)
+#define RUNNING_BIT NUMBER(RUNNING)
+#define IN_FLIGHT_BITS NUMBER(IN_FLIGHT)
+#define CUT_BIT NUMBER(CUT)
 
 _Static_assert(CT_FLAG_IN_CALL == IN_CALL && CT_FLAG_RUNNING == RUNNING &&
                    CT_FLAG_CUT == CUT && (IN_CALL | RUNNING) == IN_FLIGHT,
@@ -26,7 +30,7 @@ static const char *const statements[] = {
     "CREATE INDEX op_match_graph ON op_match(process, graph) "
     "WHERE graph IS NOT NULL",
     "CREATE INDEX op_in_flight ON op(process) "
-    "WHERE (flags & " NUMBER(IN_FLIGHT) ") <> 0",
+    "WHERE (flags & " IN_FLIGHT_BITS ") <> 0",
     "CREATE INDEX instance_uid ON instance(uid, ordinal)",
     "CREATE INDEX instance_transfer ON instance(transfer_ns)",
     "CREATE INDEX instance_usage_usage ON instance_usage(usage)",
@@ -58,47 +62,27 @@ static const char *const statements[] = {
     "            WHEN a.gpu_ns IS NOT NULL THEN 'group'\n"
     "            ELSE 'host' END AS time_source,\n"
     "       CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
-    "            WHEN o.flags & " NUMBER(
-        CUT) " THEN 'aborted'\n"
-             "            WHEN o.flags & " NUMBER(
-                 IN_CALL) " THEN 'in call'\n"
-                          "            WHEN o.flags & " NUMBER(
-                              RUNNING) " THEN 'running'\n"
-                                       "            ELSE 'done' END AS state,\n"
-                                       "       o.flags >> 16 AS result, o.grp, "
-                                       "o.flags, "
-                                       "c.stream, c.site, c.stack,\n"
-                                       "       c.graph, CASE WHEN c.graph IS "
-                                       "NULL THEN 1 ELSE\n"
-                                       "         (SELECT coalesce(sum(r.runs), "
-                                       "0) FROM graph_run r\n"
-                                       "           WHERE r.process = o.process "
-                                       "AND r.graph = m.graph)\n"
-                                       "         END AS runs -- of a graph: "
-                                       "how often\n"
-                                       "  FROM op o\n"
-                                       "  JOIN op_class c ON c.process = "
-                                       "o.process AND "
-                                       "c.id = o.class\n"
-                                       "  JOIN comm g ON g.process = o.process "
-                                       "AND g.id "
-                                       "= c.comm\n"
-                                       "  JOIN op_kind k ON k.id = c.kind\n"
-                                       "  LEFT JOIN data_type t ON t.id = "
-                                       "c.type\n"
-                                       "  LEFT JOIN red_op r ON r.id = "
-                                       "c.redop\n"
-                                       "  LEFT JOIN place p ON p.process = "
-                                       "o.process\n"
-                                       "  LEFT JOIN op_match m ON m.process = "
-                                       "o.process "
-                                       "AND m.op = o.id\n"
-                                       "  LEFT JOIN usage u ON u.id = m.usage\n"
-                                       "  LEFT JOIN link_class l ON l.id = "
-                                       "u.link\n"
-                                       "  LEFT JOIN launch a ON a.process = "
-                                       "o.process "
-                                       "AND a.id = m.launch",
+    "            WHEN o.flags & " CUT_BIT " THEN 'aborted'\n"
+    "            WHEN o.flags & " IN_CALL_BIT " THEN 'in call'\n"
+    "            WHEN o.flags & " RUNNING_BIT " THEN 'running'\n"
+    "            ELSE 'done' END AS state,\n"
+    "       o.flags >> 16 AS result, o.grp, o.flags,\n"
+    "       c.stream, c.site, c.stack,\n"
+    "       c.graph, CASE WHEN c.graph IS NULL THEN 1 ELSE\n"
+    "         (SELECT coalesce(sum(r.runs), 0) FROM graph_run r\n"
+    "           WHERE r.process = o.process AND r.graph = m.graph)\n"
+    "         END AS runs -- of a graph: how often\n"
+    "  FROM op o\n"
+    "  JOIN op_class c ON c.process = o.process AND c.id = o.class\n"
+    "  JOIN comm g ON g.process = o.process AND g.id = c.comm\n"
+    "  JOIN op_kind k ON k.id = c.kind\n"
+    "  LEFT JOIN data_type t ON t.id = c.type\n"
+    "  LEFT JOIN red_op r ON r.id = c.redop\n"
+    "  LEFT JOIN place p ON p.process = o.process\n"
+    "  LEFT JOIN op_match m ON m.process = o.process AND m.op = o.id\n"
+    "  LEFT JOIN usage u ON u.id = m.usage\n"
+    "  LEFT JOIN link_class l ON l.id = u.link\n"
+    "  LEFT JOIN launch a ON a.process = o.process AND a.id = m.launch",
 
     "CREATE VIEW v_instance AS -- one row per communication over all ranks\n"
     "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS op,\n"
