@@ -145,6 +145,20 @@ static int resume(void *space, struct unw_cursor *cursor, void *context)
     return -UNW_EINVAL;
 }
 
+static int get_proc_name(void *space, uintptr_t ip, char *name, size_t size,
+                         uintptr_t *offset, void *context)
+{
+    (void)space, (void)ip, (void)name, (void)size, (void)offset, (void)context;
+    return -UNW_ENOINFO;
+}
+
+/* The bits of a return address on aarch64 that may hold its signature. */
+static uintptr_t ptrauth_insn_mask(void *space, void *context)
+{
+    (void)space, (void)context;
+    return (uintptr_t)0xffff << 48;
+}
+
 static const struct unw_accessors accessors = {
     .find_proc_info = find_proc_info,
     .put_unwind_info = put_unwind_info,
@@ -153,6 +167,8 @@ static const struct unw_accessors accessors = {
     .access_reg = access_reg,
     .access_fpreg = access_fpreg,
     .resume = resume,
+    .get_proc_name = get_proc_name,
+    .ptrauth_insn_mask = ptrauth_insn_mask,
 };
 
 /* What a call leaves alone, the stack pointer, and where we are. */

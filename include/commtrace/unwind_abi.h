@@ -7,6 +7,7 @@
 #ifndef COMMTRACE_UNWIND_ABI_H
 #define COMMTRACE_UNWIND_ABI_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__x86_64__)
@@ -43,6 +44,11 @@ struct unw_accessors {
     int (*access_fpreg)(void *space, int reg, void *value, int write,
                         void *context);
     int (*resume)(void *space, struct unw_cursor *cursor, void *context);
+    /* Called on aarch64, whether it is there or not. */
+    int (*get_proc_name)(void *space, uintptr_t ip, char *name, size_t size,
+                         uintptr_t *offset, void *context);
+    void *get_elf_filename, *get_proc_ip_range;
+    uintptr_t (*ptrauth_insn_mask)(void *space, void *context);
     void *later[16];
 };
 
