@@ -90,12 +90,9 @@ static inline ncclResult_t settle(ncclComm_t comm)
     return state;
 }
 
-static inline ncclUniqueId shared_id(struct test *t)
+/* What rank 0 gave. */
+static inline ncclUniqueId pass_id(struct test *t, ncclUniqueId id)
 {
-    ncclUniqueId id = {{0}};
-
-    if (!t->job.rank)
-        check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
     check_cuda(cudaMemcpyAsync(t->d, &id, sizeof(id), cudaMemcpyHostToDevice,
                                t->stream),
                "cudaMemcpyAsync");
@@ -107,6 +104,15 @@ static inline ncclUniqueId shared_id(struct test *t)
                "cudaMemcpyAsync");
     sync(t);
     return id;
+}
+
+static inline ncclUniqueId shared_id(struct test *t)
+{
+    ncclUniqueId id = {{0}};
+
+    if (!t->job.rank)
+        check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    return pass_id(t, id);
 }
 
 static inline ncclComm_t second_world(struct test *t)
@@ -134,8 +140,7 @@ static inline void run_case(struct test *t, const struct test_case *cases,
     die("no case '%s'", name);
 }
 
-static inline int run_cases(int argc, char **argv,
-                            const struct test_case *cases, size_t n)
+static inline struct test test_begin(int argc, char **argv)
 {
     struct test t = {.job = job_from_environment()};
 
@@ -145,10 +150,23 @@ static inline int run_cases(int argc, char **argv,
     check_cuda(cudaStreamCreateWithFlags(&t.stream, cudaStreamNonBlocking),
                "cudaStreamCreate");
     check_cuda(cudaMalloc((void **)&t.d, COUNT * sizeof(int)), "cudaMalloc");
+    return t;
+}
+
+static inline void test_end(struct test *t)
+{
+    check_cuda(cudaFree(t->d), "cudaFree");
+    check_cuda(cudaStreamDestroy(t->stream), "cudaStreamDestroy");
+    check_nccl(ncclCommDestroy(t->world), "ncclCommDestroy");
+}
+
+static inline int run_cases(int argc, char **argv,
+                            const struct test_case *cases, size_t n)
+{
+    struct test t = test_begin(argc, argv);
+
     run_case(&t, cases, n, argv[1]);
-    check_cuda(cudaFree(t.d), "cudaFree");
-    check_cuda(cudaStreamDestroy(t.stream), "cudaStreamDestroy");
-    check_nccl(ncclCommDestroy(t.world), "ncclCommDestroy");
+    test_end(&t);
     return 0;
 }
 

@@ -540,20 +540,12 @@ int main(int argc, char **argv)
         {"modes", case_modes},     {"blind", case_blind},
         {"threads", case_threads},
     };
-    struct test t = {.job = job_from_environment()};
+    struct test t = test_begin(argc, argv);
 
-    if (argc != 2)
-        die("usage: %s CASE", argv[0]);
-    t.world = job_connect(&t.job);
-    check_cuda(cudaStreamCreateWithFlags(&t.stream, cudaStreamNonBlocking),
-               "cudaStreamCreate");
-    check_cuda(cudaMalloc((void **)&t.d, COUNT * sizeof(int)), "cudaMalloc");
     barrier(&t);
     run_case(&t, cases, sizeof(cases) / sizeof(*cases), argv[1]);
     barrier(&t);
     say(&t);
-    check_cuda(cudaFree(t.d), "cudaFree");
-    check_cuda(cudaStreamDestroy(t.stream), "cudaStreamDestroy");
-    check_nccl(ncclCommDestroy(t.world), "ncclCommDestroy");
+    test_end(&t);
     return 0;
 }

@@ -230,14 +230,7 @@ static void case_tree(struct test *t)
     sync(t);
     if (!me)
         check_nccl(ncclCommGetUniqueId(half, &id), "CommGetUniqueId");
-    check_cuda(cudaMemcpy(t->d, &id, sizeof(id), cudaMemcpyHostToDevice),
-               "copy");
-    check_nccl(
-        ncclBroadcast(t->d, t->d, sizeof(id), ncclChar, 0, t->world, t->stream),
-        "id");
-    sync(t);
-    check_cuda(cudaMemcpy(&id, t->d, sizeof(id), cudaMemcpyDeviceToHost),
-               "copy");
+    id = pass_id(t, id);
     check_nccl(ncclCommGrow(me < n / 2 ? half : NULL, n,
                             me < n / 2 ? NULL : &id, me < n / 2 ? -1 : me,
                             &comm, NULL),
@@ -275,14 +268,7 @@ static void case_all_grow(struct test *t)
         check_nccl(ncclCommInitAll(pair, 2, NULL), "init all");
         check_nccl(ncclCommGetUniqueId(pair[0], &id), "CommGetUniqueId");
     }
-    check_cuda(cudaMemcpy(t->d, &id, sizeof(id), cudaMemcpyHostToDevice),
-               "copy");
-    check_nccl(
-        ncclBroadcast(t->d, t->d, sizeof(id), ncclChar, 0, t->world, t->stream),
-        "id");
-    sync(t);
-    check_cuda(cudaMemcpy(&id, t->d, sizeof(id), cudaMemcpyDeviceToHost),
-               "copy");
+    id = pass_id(t, id);
     start();
     for (int i = 0; i < 2 && !t->job.rank; i++)
         check_nccl(ncclCommGrow(pair[i], 3, NULL, -1, &comm[i], NULL), "grow");

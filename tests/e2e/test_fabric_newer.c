@@ -66,21 +66,6 @@ static void case_shrink_sets(struct test *t)
     barrier(t);
 }
 
-static ncclUniqueId pass_id(struct test *t, ncclUniqueId id)
-{
-    check_cuda(cudaMemcpyAsync(t->d, &id, sizeof(id), cudaMemcpyHostToDevice,
-                               t->stream),
-               "cudaMemcpyAsync");
-    check_nccl(
-        ncclBroadcast(t->d, t->d, sizeof(id), ncclChar, 0, t->world, t->stream),
-        "ncclBroadcast");
-    check_cuda(cudaMemcpyAsync(&id, t->d, sizeof(id), cudaMemcpyDeviceToHost,
-                               t->stream),
-               "cudaMemcpyAsync");
-    sync(t);
-    return id;
-}
-
 /* The first two ranks are joined by the others, twice from one parent. */
 static ncclComm_t grow(struct test *t, ncclComm_t parent)
 {

@@ -384,11 +384,5 @@ int main(void)
         cmocka_unit_test(test_unlike), cmocka_unit_test(test_set),
         cmocka_unit_test(test_pinned),
     };
-    char dir[] = "/tmp/shim-identity-XXXXXX", command[64];
-    if (!mkdtemp(dir))
-        return 1;
-    setenv("COMMTRACE_DIR", dir, 1);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    return system(command) != 0 || failed;
+    return cmocka_run_group_tests(tests, traces_set_up, traces_tear_down);
 }

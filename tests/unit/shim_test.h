@@ -91,6 +91,21 @@ static inline const char *scenario_ask(struct scenario *scenario,
     return text;
 }
 
+/* For a group of tests that record in this process and look at no trace. */
+static inline int traces_set_up(void **state)
+{
+    static char dir[] = "/tmp/shim-traces-XXXXXX";
+    *state = mkdtemp(dir);
+    return *state ? setenv("COMMTRACE_DIR", dir, 1) : -1;
+}
+
+static inline int traces_tear_down(void **state)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf '%s'", (const char *)*state);
+    return system(command);
+}
+
 #define assert_answer(scenario_, sql_, answer_) \
     assert_string_equal(scenario_ask(scenario_, sql_), answer_)
 
