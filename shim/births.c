@@ -5,6 +5,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static struct {
     struct lock lock;
     _Atomic unsigned n;
     struct group_birth births[WAITING];
+    uint64_t numbers;
 } waiting = {.lock = LOCK_INITIALIZER};
 
 static void begin(struct comm_birth *birth, struct nccl_copy *copy,
@@ -258,6 +260,8 @@ static void keep_waiting(const struct group_birth *new)
     unsigned n = atomic_load_explicit(&waiting.n, memory_order_relaxed);
     if (n < WAITING) {
         waiting.births[n] = *new;
+        waiting.births[n].taken = false;
+        waiting.births[n].number = ++waiting.numbers;
         waiting.births[n].made_at_once = new->parent ? NULL : *new->made;
         atomic_store_explicit(&waiting.n, n + 1, memory_order_release);
     }
@@ -308,33 +312,70 @@ static ncclComm_t born(const struct group_birth *birth)
     return birth->parent ? *birth->made : birth->made_at_once;
 }
 
+/* Takes the waiting birth of a communicator, or waits until the thread that
+ * took it has entered the communicator: whoever learns that it is ready may use
+ * it, or end it, at once. put_away() follows. */
 static bool take_waiting(ncclComm_t comm, struct group_birth *taken)
 {
-    bool found = false;
+    unsigned i = 0;
     lock_take(&waiting.lock);
-    unsigned n = atomic_load_explicit(&waiting.n, memory_order_relaxed);
-    for (unsigned i = 0; i < n && !found; i++) {
-        if (!concerns(&waiting.births[i], comm))
-            continue;
-        *taken = waiting.births[i];
-        memmove(&waiting.births[i], &waiting.births[i + 1],
-                (n - i - 1) * sizeof(*waiting.births));
-        atomic_store_explicit(&waiting.n, n - 1, memory_order_relaxed);
-        found = true;
+    while (i < atomic_load_explicit(&waiting.n, memory_order_relaxed)) {
+        if (!concerns(&waiting.births[i], comm)) {
+            i++;
+        } else if (!waiting.births[i].taken) {
+            waiting.births[i].taken = true;
+            *taken = waiting.births[i];
+            break;
+        } else {
+            lock_give(&waiting.lock);
+            sched_yield();
+            lock_take(&waiting.lock);
+            i = 0;
+        }
     }
+    bool found = i < atomic_load_explicit(&waiting.n, memory_order_relaxed);
     lock_give(&waiting.lock);
     return found;
 }
 
+static void put_away(const struct group_birth *taken)
+{
+    unsigned i = 0;
+    lock_take(&waiting.lock);
+    unsigned n = atomic_load_explicit(&waiting.n, memory_order_relaxed);
+    while (waiting.births[i].number != taken->number)
+        i++;
+    memmove(&waiting.births[i], &waiting.births[i + 1],
+            (n - i - 1) * sizeof(*waiting.births));
+    atomic_store_explicit(&waiting.n, n - 1, memory_order_release);
+    lock_give(&waiting.lock);
+}
+
+/* Signals are off, since a handler that asks would wait for its own thread. */
+static void settle(ncclComm_t comm, bool born_well)
+{
+    struct thread_hold before;
+    struct group_birth birth;
+    int saved = errno;
+    thread_hold(&before);
+    while (take_waiting(comm, &birth)) {
+        if (born_well)
+            comm_add(born(&birth), &birth.birth);
+        put_away(&birth);
+    }
+    thread_release(&before);
+    errno = saved;
+}
+
+static bool any_waits(void)
+{
+    return atomic_load_explicit(&waiting.n, memory_order_acquire) > 0;
+}
+
 void births_settle(ncclComm_t comm, ncclResult_t state)
 {
-    int saved = errno;
-    struct group_birth birth;
-    while (atomic_load_explicit(&waiting.n, memory_order_acquire) &&
-           take_waiting(comm, &birth))
-        if (state == ncclSuccess)
-            comm_add(born(&birth), &birth.birth);
-    errno = saved;
+    if (any_waits())
+        settle(comm, state == ncclSuccess);
 }
 
 static bool is_ready(struct nccl_copy *copy, ncclComm_t comm)
@@ -346,8 +387,7 @@ static bool is_ready(struct nccl_copy *copy, ncclComm_t comm)
 
 struct comm *births_adopt(struct nccl_copy *copy, ncclComm_t comm)
 {
-    if (atomic_load_explicit(&waiting.n, memory_order_acquire) &&
-        is_ready(copy, comm))
+    if (any_waits() && is_ready(copy, comm))
         births_settle(comm, ncclSuccess);
     struct comm *settled = comm_find(comm);
     return settled ? settled : comm_adopt(copy, comm);
@@ -355,8 +395,6 @@ struct comm *births_adopt(struct nccl_copy *copy, ncclComm_t comm)
 
 void births_forget(ncclComm_t comm)
 {
-    struct group_birth birth;
-    while (atomic_load_explicit(&waiting.n, memory_order_acquire) &&
-           take_waiting(comm, &birth))
-        ;
+    if (any_waits())
+        settle(comm, false);
 }

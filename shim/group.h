@@ -28,6 +28,8 @@ struct group_birth { /* a communicator asked for inside the bracket */
     ncclComm_t made_at_once; /* while it waits: what *made was, if set early */
     ncclComm_t parent;       /* that reports success; NULL: the new one does */
     struct comm_birth birth;
+    uint64_t number; /* while it waits: which one it is */
+    bool taken;      /* while it waits: a thread is entering it */
 };
 
 enum { GROUP_TARGETS = 128 };

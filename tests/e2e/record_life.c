@@ -200,6 +200,42 @@ static void case_late(struct test *t)
     barrier(t);
 }
 
+struct watchdog {
+    ncclComm_t comm;
+    _Atomic int over;
+};
+
+/* As frameworks have it, a thread that asks all the time. */
+static void *watch(void *data)
+{
+    struct watchdog *watchdog = data;
+    ncclResult_t state;
+
+    while (!watchdog->over)
+        ncclCommGetAsyncError(watchdog->comm, &state);
+    return NULL;
+}
+
+/* Both hear that the communicator is there; one uses it at once. */
+static void case_two_ask(struct test *t)
+{
+    for (int i = 0; i < 60; i++) {
+        struct watchdog watchdog = {.comm = started(t)};
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, watch, &watchdog);
+        ncclResult_t state = ncclInProgress;
+        while (state == ncclInProgress)
+            ncclCommGetAsyncError(watchdog.comm, &state);
+        all_reduce(t, watchdog.comm);
+        expect(settle(watchdog.comm) == ncclSuccess, "launched");
+        sync(t);
+        watchdog.over = 1;
+        pthread_join(thread, NULL);
+        check_nccl(ncclCommDestroy(watchdog.comm), "destroy");
+    }
+}
+
 /* Two halves of the job shrink, each by its own list; one grows back. */
 static void case_tree(struct test *t)
 {
@@ -282,8 +318,9 @@ static void case_all_grow(struct test *t)
 }
 
 static const struct test_case cases[] = {
-    {"groups", case_groups},   {"late", case_late},         {"tree", case_tree},
-    {"comm_id", case_comm_id}, {"all_grow", case_all_grow},
+    {"groups", case_groups},     {"late", case_late},
+    {"tree", case_tree},         {"comm_id", case_comm_id},
+    {"all_grow", case_all_grow}, {"two_ask", case_two_ask},
 };
 
 int main(int argc, char **argv)

@@ -194,6 +194,17 @@ def late(tmp):
     no_losses(dbs)
 
 
+def two_ask(tmp):
+    """A communicator's state is asked for by two threads."""
+    _, dbs = record(tmp, "record_life", "two_ask", 2)
+    expect([o[:2] for o in origins(dbs)], 61 * [("init", [0, 1])],
+           "communicators")
+    for db in dbs.values():
+        expect(rows(db, "SELECT comm, count(*) FROM op o JOIN op_class c"
+                        " ON c.id = o.class WHERE comm > 1 GROUP BY comm"),
+               [(i, 1) for i in range(2, 62)], "calls")
+
+
 def one_sided(tmp):
     trace, dbs = record(tmp, "test_fabric_newer", "one_sided", 3)
     for rank, db in dbs.items():
@@ -287,8 +298,8 @@ def untimed(tmp):
 
 
 def main():
-    cases = (tree, grown, shrunk, alike, groups, late, one_sided, ends, scalable,
-             devices, untimed)
+    cases = (tree, grown, shrunk, alike, groups, late, two_ask, one_sided, ends,
+             scalable, devices, untimed)
     with jobs.Scratch() as tmp:
         for case in cases:
             if sys.argv[1:] and case.__name__ not in sys.argv[1:]:
