@@ -3,7 +3,6 @@ together hold every op up to the kill, the last one in flight; the other ranks'
 files are whole."""
 import os
 import shutil
-import sys
 
 import traces
 import jobs

@@ -2,7 +2,6 @@
 notice, one line says so, and what was lost is counted where it can be."""
 import os
 import subprocess
-import sys
 import tempfile
 
 import traces

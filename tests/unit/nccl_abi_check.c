@@ -19,6 +19,7 @@ typedef struct ncclSimInfo ncclSimInfo_t;
 
 /* Parameters and result of each recorded or followed call. */
 #define CT_NCCL_ROWS NCCL_VERSION_CODE
+/* clang-format off */
 #define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, count_,       \
            type_, redop_, peer_, send_, recv_, params_, args_)                 \
     ncclResult_t (*const ct_check_##fn_) params_ = fn_;                        \
@@ -26,11 +27,12 @@ typedef struct ncclSimInfo ncclSimInfo_t;
 #define COMM(fn_, since_, ret_, params_, args_)                                \
     ret_ (*const ct_check_##fn_) params_ = fn_;                                \
     _Static_assert(since_ <= NCCL_VERSION_CODE, #fn_ ": row in wrong section");
+/* clang-format on */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #include "commtrace/nccl_ops.def"
 
-#define CHECK(nccl_, ours_)                                                    \
+#define CHECK(nccl_, ours_) \
     _Static_assert((int)(nccl_) == (int)(ours_), #nccl_ " has another value")
 CHECK(ncclInt8, CT_TYPE_INT8);
 CHECK(ncclUint8, CT_TYPE_UINT8);

@@ -134,11 +134,10 @@ typedef struct ncclSimInfo_v22200 {
 } ncclSimInfo_t;
 
 #define NCCL_UNDEF_FLOAT -1.0f
-#define NCCL_SIM_INFO_INITIALIZER                                        \
-    {                                                                    \
-        sizeof(ncclSimInfo_t), 0x74685283,                               \
-            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),            \
-            NCCL_UNDEF_FLOAT                                             \
+#define NCCL_SIM_INFO_INITIALIZER                                              \
+    {                                                                          \
+        sizeof(ncclSimInfo_t), 0x74685283,                                     \
+            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_UNDEF_FLOAT \
     }
 
 /* Every call exists twice: ncclX, which tools may replace, and pncclX. */
