@@ -237,6 +237,21 @@ static uint64_t next_ordinal(const struct call *call, struct comm *comm)
     return comm_next_collective(comm);
 }
 
+static uint32_t begin(struct call *call, struct comm *comm, uint64_t ordinal,
+                      uint64_t *grp)
+{
+    uint32_t flags = 0;
+    if (*thread_brackets(call->copy))
+        flags = enter_group(call, comm, ordinal, grp);
+    else if (is_empty(call))
+        flags = CT_FLAG_ZERO;
+    else if (comm->gpu)
+        flags = time_alone(call, comm, ordinal);
+    if (call->send == call->recv && call->send)
+        flags |= CT_FLAG_IN_PLACE;
+    return flags;
+}
+
 void record_enter(struct call *call)
 {
     call->slot = NULL;
@@ -256,15 +271,7 @@ void record_enter(struct call *call)
     int64_t enter_ns = record_now();
     uint64_t ordinal = next_ordinal(call, comm);
     uint64_t grp = 0;
-    uint32_t flags = 0;
-    if (*thread_brackets(call->copy))
-        flags = enter_group(call, comm, ordinal, &grp);
-    else if (is_empty(call))
-        flags = CT_FLAG_ZERO;
-    else if (comm->gpu)
-        flags = time_alone(call, comm, ordinal);
-    if (call->send == call->recv && call->send)
-        flags |= CT_FLAG_IN_PLACE;
+    uint32_t flags = begin(call, comm, ordinal, &grp);
     if (__builtin_expect(call->graph != 0, 0))
         graphs_use();
 
