@@ -179,16 +179,11 @@ static void test_old_ring(void **state)
     files_remove(folder);
 }
 
-static void test_recover(void **state)
+/* Slots of each kind and in each state, behind five ops in the database. */
+static void fill_ring(struct ring *ring)
 {
-    const char *folder = files_folder();
-    struct ring *ring = ring_new("uuid0", 13, 5);
-    const struct ct_process *p;
-    struct ct_trace *trace;
     struct ct_slot *slot;
 
-    (void)state;
-    write_db(folder, 5, NULL);
     slot = slot_at(ring, 5, CT_SLOT_LEAVE, CT_SLOT_LEFT);
     slot->leave_ns = 4700;
     slot->u.leave.position = 4;
@@ -214,6 +209,18 @@ static void test_recover(void **state)
     slot->u.launch.stream = 1;
     slot->u.launch.nops = 1;
     call_at(ring, 12, CT_SLOT_TAKEN, 4);
+}
+
+static void test_recover(void **state)
+{
+    const char *folder = files_folder();
+    struct ring *ring = ring_new("uuid0", 13, 5);
+    const struct ct_process *p;
+    struct ct_trace *trace;
+
+    (void)state;
+    write_db(folder, 5, NULL);
+    fill_ring(ring);
     ring_write(ring, ring_path(folder), sizeof(*ring));
 
     trace = files_open(folder);
