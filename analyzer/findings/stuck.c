@@ -101,7 +101,8 @@ enum ct_presence ct_stuck_presence(const struct ct_hang *h,
             : h->came[instance - h->job->instances] &
                   (rank == instance->dst ? CT_RECEIVER_CAME : CT_SENDER_CAME))
         return CT_CAME;
-    return p->lost || p->ring_missing || (p->end_ns == CT_NO_TIME && !p->dead)
+    return p->lost || p->ring_missing ||
+                   (p->end_ns == CT_NO_TIME && !p->dead && !p->left)
                ? CT_UNKNOWN
                : CT_ABSENT;
 }

@@ -79,6 +79,8 @@ static const char *how_ended(const struct ct_process *p)
         return "died, ring out of reach: last ops are missing";
     if (p->dead)
         return "died";
+    if (p->left)
+        return "had ended its communicators, did not close its trace";
     return p->end_ns == CT_NO_TIME ? "still running" : "closed";
 }
 

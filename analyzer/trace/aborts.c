@@ -53,7 +53,8 @@ static bool is_collective(const struct ct_process *p,
  * issued. */
 static bool is_whole(const struct ct_process *p)
 {
-    return !p->lost && !p->ring_missing && (p->end_ns != CT_NO_TIME || p->dead);
+    return !p->lost && !p->ring_missing &&
+           (p->end_ns != CT_NO_TIME || p->dead || p->left);
 }
 
 /* Per communicator: collectives that every rank has issued; 2^32-1: that is not

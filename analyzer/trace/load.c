@@ -120,6 +120,8 @@ static void load_open(struct ct_loader *loader)
     load_tables(loader);
     if (!loader->failed && loader->process->end_ns == CT_NO_TIME)
         ct_load_ring(loader);
+    if (!loader->failed && loader->process->end_ns == CT_NO_TIME)
+        ct_load_ends(loader);
     if (!loader->failed)
         ct_load_last_sign(loader);
     if (!loader->failed)

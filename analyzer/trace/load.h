@@ -145,6 +145,10 @@ void ct_load_classes(struct ct_loader *loader);
 void ct_load_launches(struct ct_loader *loader);
 void ct_load_ops(struct ct_loader *loader);
 
+/* What the ends of communicators tell of a process that did not close its
+ * trace: ops that had finished, and that it left orderly. */
+void ct_load_ends(struct ct_loader *loader);
+
 /* Sets the process's last_ns from all of it. */
 void ct_load_last_sign(struct ct_loader *loader);
 

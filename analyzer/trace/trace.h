@@ -191,6 +191,8 @@ struct ct_process {
     int64_t gpu_clock_ns; /* how far its GPU positions may be off */
     bool dead;            /* not closed and its process is gone, or on another
                              machine and not known to live */
+    bool left;            /* not closed and gone, but it had ended all its
+                             communicators: it left orderly, by _exit() say */
     bool ring_missing;    /* not closed, and its ring cannot be read: the last
                              ops, at most COMMTRACE_FLUSH_MS of them, are lost */
     int recovered;        /* ops that came from the ring */

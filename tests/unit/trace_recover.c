@@ -351,6 +351,53 @@ static void test_far_ahead(void **state)
     files_remove(folder);
 }
 
+static void event_at(struct ring *ring, uint64_t position,
+                     enum ct_comm_event what, int result)
+{
+    struct ct_slot *slot =
+        slot_at(ring, position, CT_SLOT_COMM_EVENT, CT_SLOT_LEFT);
+
+    slot->u.event.what = what;
+    slot->result = result;
+}
+
+/* _exit() after the end of all communicators is no death; before, it is. */
+static void expect_end(enum ct_comm_event what, int result, bool left,
+                       int in_flight)
+{
+    const char *folder = files_folder();
+    struct ring *ring = ring_new("uuid0", 8, 5);
+    const struct ct_process *p;
+    struct ct_trace *trace;
+    struct ct_slot *slot;
+
+    write_db(folder, 5, NULL);
+    slot = slot_at(ring, 5, CT_SLOT_LEAVE, CT_SLOT_LEFT);
+    slot->leave_ns = 4700;
+    slot->u.leave.position = 4;
+    call_at(ring, 6, CT_SLOT_LEFT, 2);
+    event_at(ring, 7, what, result);
+    ring_write(ring, ring_path(folder), sizeof(*ring));
+    trace = files_open(folder);
+    p = &trace->processes[0];
+    assert_int_equal(p->nops, 3);
+    assert_int_equal(p->left, left);
+    assert_int_equal(p->dead, !left);
+    assert_int_equal(trace->jobs[0].in_flight, in_flight);
+    ct_trace_free(trace);
+    files_remove(folder);
+}
+
+static void test_ended(void **state)
+{
+    (void)state;
+    expect_end(CT_EVENT_DESTROY, 0, true, 0);
+    expect_end(CT_EVENT_FINALIZE, 0, true, 0);
+    expect_end(CT_EVENT_ABORT, 0, true, 2);
+    expect_end(CT_EVENT_DESTROY, 5, false, 2);
+    expect_end(CT_EVENT_REGISTER, 0, false, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_other_rings),
         cmocka_unit_test(test_hostile_slots),
         cmocka_unit_test(test_far_ahead),
+        cmocka_unit_test(test_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
