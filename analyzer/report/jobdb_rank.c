@@ -95,6 +95,28 @@ static void copy_file(struct jobdb *db, const struct ct_process *p, int number)
     ct_db_close(&from);
 }
 
+/* What its ring says of a process that stored nothing. */
+static void put_unstored(struct jobdb *db, const struct ct_process *p,
+                         int number)
+{
+    jobdb_start(db, JOBDB_T_process);
+    jobdb_int(db, number);
+    jobdb_text(db, p->uuid);
+    jobdb_text(db, p->host);
+    jobdb_text(db, p->host_id);
+    jobdb_text(db, p->boot_id);
+    jobdb_int(db, p->pid);
+    for (int i = 0; i < 4; i++) /* pid_ns, start_ticks, exe, cmdline */
+        jobdb_none(db);
+    jobdb_index(db, p->rank);
+    for (int i = 0; i < 6; i++) /* rank_source .. restart */
+        jobdb_none(db);
+    jobdb_int(db, p->t0_ns);
+    jobdb_int(db, p->t0_real_ns);
+    jobdb_none(db);
+    jobdb_end(db);
+}
+
 /* Communicators that only the ring knows; those of the file stay. */
 static void put_comms(struct jobdb *db, const struct ct_process *p, int number)
 {
@@ -267,7 +289,10 @@ static void put_losses(struct jobdb *db, const struct ct_process *p, int number)
 void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
                        int number)
 {
-    copy_file(db, process, number);
+    if (process->unstored)
+        put_unstored(db, process, number);
+    else
+        copy_file(db, process, number);
     put_comms(db, process, number);
     put_events(db, process, number);
     put_classes(db, process, number);

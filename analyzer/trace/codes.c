@@ -170,3 +170,20 @@ void ct_load_codes(struct ct_loader *loader)
     load_redops(loader);
     load_flag_names(loader);
 }
+
+static void count_up(struct ct_codes *codes, int n)
+{
+    clear(codes);
+    for (int i = 0; i < n; i++)
+        codes->value[i] = i;
+}
+
+void ct_load_own_codes(struct ct_loader *loader)
+{
+    count_up(&loader->kinds, CT_OP_COUNT);
+    count_up(&loader->types, LENGTH(type_names));
+    count_up(&loader->redops, LENGTH(redop_names));
+    loader->flags_as_ours = true;
+#define TYPE(id_, value_, name_, bytes_) loader->type_bytes[value_] = (bytes_);
+#include "commtrace/nccl_types.def"
+}

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 
 #include "trace/arena.h"
+#include "trace/ring.h"
+#include "trace/unstored.h"
 
 static void add(struct ct_files *files, char *path, bool named)
 {
@@ -33,11 +35,16 @@ static char *joined(const char *folder, const char *name)
     return path;
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n > m && !strcmp(name + n - m, end);
+}
+
 static int is_trace_name(const struct dirent *entry)
 {
-    size_t n = strlen(entry->d_name);
-
-    return n > 3 && !strcmp(entry->d_name + n - 3, ".db");
+    return ends_in(entry->d_name, ".db");
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -45,11 +52,73 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+struct folder {
+    struct ct_files *files;
+    const char *path;
+};
+
+static bool is_listed(const struct ct_files *files, const char *path)
+{
+    int i;
+
+    for (i = 0; i < files->n && strcmp(files->files[i].path, path) != 0; i++)
+        ;
+    return i < files->n;
+}
+
+/* path is malloc()ed. */
+static void add_if_unstored(struct ct_files *files, char *path)
+{
+    struct ct_ring ring = {0};
+    struct stat st;
+
+    if (stat(path, &st) && !is_listed(files, path))
+        ct_unstored_read(&ring, path);
+    if (ring.copy)
+        add(files, path, false);
+    else
+        free(path);
+    ct_ring_release(&ring);
+}
+
+static void add_unstored(void *context, const char *name)
+{
+    const struct folder *folder = context;
+
+    add_if_unstored(folder->files, joined(folder->path, name));
+}
+
+static int is_moved_ring(const struct dirent *entry)
+{
+    return ends_in(entry->d_name, ".db.ring");
+}
+
+/* Rings without a database, beside where it would be or still where they were
+ * written. */
+static void add_rings(struct ct_files *files, const char *path)
+{
+    struct folder folder = {files, path};
+    struct dirent **entries;
+    int i, n = scandir(path, &entries, is_moved_ring, by_name);
+
+    for (i = 0; i < n; i++) {
+        char *name = entries[i]->d_name;
+
+        name[strlen(name) - strlen(".ring")] = 0;
+        add_unstored(&folder, name);
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    ct_unstored_each(path, add_unstored, &folder);
+}
+
 static int add_folder(struct ct_files *files, const char *folder, char *error,
                       size_t error_size)
 {
     struct dirent **entries;
-    int i, n = scandir(folder, &entries, is_trace_name, by_name);
+    int i, before = files->n;
+    int n = scandir(folder, &entries, is_trace_name, by_name);
 
     if (n < 0) {
         snprintf(error, error_size, "%s: %s", folder, strerror(errno));
@@ -60,7 +129,8 @@ static int add_folder(struct ct_files *files, const char *folder, char *error,
         free(entries[i]);
     }
     free(entries);
-    if (n == 0) {
+    add_rings(files, folder);
+    if (files->n == before) {
         snprintf(error, error_size, "%s: no trace file (*.db) in this folder",
                  folder);
         return -1;
@@ -71,9 +141,18 @@ static int add_folder(struct ct_files *files, const char *folder, char *error,
 int ct_files_add(struct ct_files *files, const char *path, char *error,
                  size_t error_size)
 {
+    int why, before = files->n;
     struct stat st;
 
     if (stat(path, &st)) {
+        why = errno;
+        if (why == ENOENT && ends_in(path, ".db"))
+            add_if_unstored(files, copied(path));
+        else if (why == ENOENT)
+            add_rings(files, path);
+        if (files->n > before)
+            return 0;
+        errno = why;
         snprintf(error, error_size, "%s: %s", path, strerror(errno));
         return -1;
     }

@@ -10,6 +10,7 @@
 #include "commtrace/schema.def"
 #include "trace/graphs.h"
 #include "trace/stages.h"
+#include "trace/unstored.h"
 
 static void load_meta(struct ct_loader *loader)
 {
@@ -106,18 +107,8 @@ static void release(struct ct_loader *loader)
     free(loader->op_ids.ids);
 }
 
-static void load_open(struct ct_loader *loader)
+static void complete(struct ct_loader *loader)
 {
-    const char *in_database;
-
-    /* The ring is read before the database: what the writer moves between the
-     * two is then seen twice, not missed. */
-    load_meta(loader);
-    in_database = loader->ring_path;
-    if (!loader->failed &&
-        ct_db_int(&loader->db, "SELECT end_ns IS NULL FROM process", 1))
-        ct_ring_read(&loader->ring, loader->path, in_database);
-    load_tables(loader);
     if (!loader->failed && loader->process->end_ns == CT_NO_TIME)
         ct_load_ring(loader);
     if (!loader->failed && loader->process->end_ns == CT_NO_TIME)
@@ -130,6 +121,65 @@ static void load_open(struct ct_loader *loader)
         ct_graphs_count(loader->process);
 }
 
+static char *kept(struct ct_loader *loader, const char *text, size_t n)
+{
+    return ct_arena_text(loader->arena, text, n);
+}
+
+/* A trace is named HOST.PID.TIME.db. */
+static const char *host_of(struct ct_loader *loader)
+{
+    const char *slash = strrchr(loader->ring.db_path, '/');
+    const char *name = slash ? slash + 1 : loader->ring.db_path, *end;
+    char pid[16];
+
+    snprintf(pid, sizeof(pid), ".%u.", loader->ring.pid);
+    end = strstr(name, pid);
+    return kept(loader, name, end ? (size_t)(end - name) : 0);
+}
+
+/* Nothing had been stored yet: what the ring knows is all. */
+static bool load_unstored(struct ct_loader *loader)
+{
+    struct ct_process *p = loader->process;
+    struct ct_ring *ring = &loader->ring;
+
+    ct_unstored_read(ring, loader->path);
+    if (!ring->copy)
+        return false;
+    loader->failed = false;
+    p->unstored = true;
+    p->uuid = kept(loader, ring->uuid, strlen(ring->uuid));
+    p->boot_id = p->host_id =
+        kept(loader, ring->boot_id, strlen(ring->boot_id));
+    p->host = host_of(loader);
+    p->exe = p->cmdline = "";
+    p->rank = ring->rank < 0 ? CT_NONE : ring->rank;
+    p->world_size = p->local_rank = CT_NONE;
+    p->pid = (int)(ring->pid & INT32_MAX);
+    p->t0_ns =
+        ring->t0_ns < 0 || ring->t0_ns > (int64_t)1 << 61 ? 0 : ring->t0_ns;
+    p->t0_real_ns = ring->t0_real_ns < 0 ? 0 : ring->t0_real_ns;
+    ct_load_own_codes(loader);
+    complete(loader);
+    return !loader->failed;
+}
+
+static void load_open(struct ct_loader *loader)
+{
+    const char *in_database;
+
+    /* The ring is read before the database: what the writer moves between the
+     * two is then seen twice, not missed. */
+    load_meta(loader);
+    in_database = loader->ring_path;
+    if (!loader->failed &&
+        ct_db_int(&loader->db, "SELECT end_ns IS NULL FROM process", 1))
+        ct_ring_read(&loader->ring, loader->path, in_database);
+    load_tables(loader);
+    complete(loader);
+}
+
 enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
                                   struct ct_process *process, char *error,
                                   size_t error_size)
@@ -137,6 +187,7 @@ enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
     struct ct_loader *loader = ct_alloc(1, sizeof(*loader));
     enum ct_load_result result = CT_FAILED;
     const char *why = NULL;
+    bool stored = false;
     char reason[256];
 
     *process = (struct ct_process){.path = path,
@@ -153,8 +204,14 @@ enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
         ct_load_fail(loader, "%s", reason);
     else if ((why = check_identity(loader, &result)))
         ct_load_fail(loader, "%s", why);
+    else if (!ct_db_int(&loader->db, "SELECT count(*) FROM process", 1))
+        ct_load_fail(loader, "holds no process: nothing was recorded");
     else
+        stored = true;
+    if (stored)
         load_open(loader);
+    else if (result == CT_FAILED)
+        load_unstored(loader);
     if (!loader->failed)
         result = CT_LOADED;
     release(loader);

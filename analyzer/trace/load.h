@@ -133,6 +133,8 @@ int ct_code_of(const struct ct_codes *codes, int64_t id);
 /* The tables, in the order in which they need each other. */
 void ct_load_process(struct ct_loader *loader);
 void ct_load_codes(struct ct_loader *loader);
+/* For what comes from a ring alone. */
+void ct_load_own_codes(struct ct_loader *loader);
 void ct_load_devices(struct ct_loader *loader);
 void ct_load_gpu_links(struct ct_loader *loader);
 void ct_load_comms(struct ct_loader *loader);

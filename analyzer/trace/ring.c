@@ -44,6 +44,7 @@ static bool is_ring(const struct ct_ring_header *header, size_t size)
            header->version >= 1 && header->version <= CT_RING_VERSION && n &&
            !(n & (n - 1)) &&
            size >= CT_RING_HEADER_BYTES + n * CT_RING_SLOT_BYTES &&
+           memchr(header->db_path, 0, sizeof(header->db_path)) &&
            memchr(header->uuid, 0, sizeof(header->uuid)) &&
            memchr(header->boot_id, 0, sizeof(header->boot_id));
 }
@@ -56,10 +57,15 @@ static void accept_copy(struct ct_ring *ring, void *copy)
     ring->nslots = header->nslots;
     ring->version = header->version;
     ring->head = atomic_load_explicit(&header->head, memory_order_relaxed);
+    ring->tail = atomic_load_explicit(&header->tail, memory_order_relaxed);
     ring->closed = atomic_load_explicit(&header->closed, memory_order_relaxed);
     ring->uuid = header->uuid;
     ring->boot_id = header->boot_id;
     ring->pid = header->pid;
+    ring->rank = header->rank;
+    ring->t0_ns = header->t0_ns;
+    ring->t0_real_ns = header->t0_real_ns;
+    ring->db_path = header->db_path;
     ring->start_ticks = header->start_ticks;
 }
 

@@ -11,12 +11,15 @@ struct ct_slot;
 
 struct ct_ring {
     void *copy; /* NULL: none was reachable */
-    uint64_t head, nslots;
+    uint64_t head, tail, nslots;
     bool closed;
     bool owner_lives; /* its process holds the ring's lock */
     const char *uuid, *boot_id;
     uint64_t start_ticks;
     uint32_t pid, version;
+    int rank; /* CT_NONE: the launcher set none */
+    int64_t t0_ns, t0_real_ns;
+    const char *db_path;
 };
 
 /* Copies the ring of the trace at db_path, from path (may be NULL) or from

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -398,6 +399,96 @@ static void test_ended(void **state)
     expect_end(CT_EVENT_REGISTER, 0, false, 2);
 }
 
+static struct ring *unstored_ring(const char *db_path, uint64_t tail)
+{
+    struct ring *ring = ring_new("uuid9", 3, tail);
+    struct ct_slot *slot;
+
+    ring->u.header.pid = 0x7fffffff;
+    ring->u.header.rank = 1;
+    ring->u.header.t0_ns = 5000;
+    snprintf(ring->u.header.db_path, sizeof(ring->u.header.db_path), "%s",
+             db_path);
+    slot = slot_at(ring, 0, CT_SLOT_COMM, CT_SLOT_LEFT);
+    slot->u.comm.uid = 77;
+    slot->u.comm.nranks = 2;
+    slot->u.comm.rank = 1;
+    slot->u.comm.origin = CT_COMM_INIT;
+    call_at(ring, 1, CT_SLOT_LEFT, 0);
+    call_at(ring, 2, CT_SLOT_OPEN, 1);
+    return ring;
+}
+
+static void expect_unstored(const char *folder)
+{
+    struct ct_trace *trace = files_open(folder);
+    const struct ct_process *p = &trace->processes[0];
+
+    assert_int_equal(trace->nprocesses, 1);
+    assert_true(p->unstored);
+    assert_true(p->dead);
+    assert_false(p->ring_missing);
+    assert_int_equal(p->rank, 1);
+    assert_int_equal(p->t0_ns, 5000);
+    assert_int_equal(p->world_size, CT_NONE);
+    assert_string_equal(p->uuid, "uuid9");
+    assert_string_equal(p->host, "host");
+    assert_int_equal(p->nops, 2);
+    assert_int_equal(p->recovered, 2);
+    assert_int_equal(p->classes[p->ops[0].cls].bytes, 4000);
+    assert_string_equal(p->comms[0].origin, "init");
+    ct_trace_free(trace);
+}
+
+static void expect_none(const char *folder)
+{
+    char error[512];
+
+    assert_null(files_try(folder, error, sizeof(error)));
+}
+
+/* Killed before anything was stored: no database, an empty one, one of tables
+ * only; the ring still on tmpfs or beside, the folder there or not. */
+static void test_unstored(void **state)
+{
+    const char *folder = files_folder();
+    char db[256], beside[300], shm[128];
+    sqlite3 *tables;
+
+    (void)state;
+    snprintf(db, sizeof(db), "%s/host.2147483647.1.db", folder);
+    snprintf(beside, sizeof(beside), "%s.ring", db);
+    snprintf(shm, sizeof(shm), "/dev/shm/commtrace.test.%d", (int)getpid());
+    ring_write(unstored_ring(db, 0), shm, sizeof(struct ring));
+    expect_unstored(folder);
+    expect_unstored(db);
+    rmdir(folder);
+    expect_unstored(folder);
+    mkdir(folder, 0700);
+    fclose(fopen(db, "w"));
+    expect_unstored(folder);
+    unlink(shm);
+    expect_none(folder);
+    ring_write(unstored_ring(db, 0), beside, sizeof(struct ring));
+    expect_unstored(folder);
+    assert_int_equal(sqlite3_open(db, &tables), SQLITE_OK);
+    files_sql(tables, "CREATE TABLE process (uuid)");
+    sqlite3_close(tables);
+    expect_unstored(folder);
+    unlink(db);
+    expect_unstored(folder);
+    /* Something had been stored, and was deleted since. */
+    ring_write(unstored_ring(db, 1), beside, sizeof(struct ring));
+    expect_none(folder);
+    /* Of another folder. */
+    unlink(beside);
+    ring_write(unstored_ring("/nowhere/host.1.1.db", 0), shm,
+               sizeof(struct ring));
+    expect_none(folder);
+    unlink(shm);
+    files_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_hostile_slots),
         cmocka_unit_test(test_far_ahead),
         cmocka_unit_test(test_ended),
+        cmocka_unit_test(test_unstored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
