@@ -12,6 +12,7 @@ endfunction()
 commtrace_e2e(sequence)
 commtrace_e2e(run)
 commtrace_e2e(graphs)
+commtrace_e2e(early)
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)
   commtrace_e2e(layouts)
