@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "log.h"
+#include "start.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -103,7 +104,7 @@ void config_read(struct config *config)
     const char *text;
 #define CONFIG(id_, variable_, kind_, default_, low_, high_, ...)         \
     parse_##kind_(default_, low_, high_, &config->id_);                   \
-    text = getenv(variable_);                                             \
+    text = start_option(OPTION_##id_);                                    \
     if (text && *text && !parse_##kind_(text, low_, high_, &config->id_)) \
         complain(&complaints, variable_, text, default_);
 #include "commtrace/config.def"
@@ -114,18 +115,14 @@ void config_read(struct config *config)
 
 void config_describe(char *text, size_t size)
 {
-    static const char *const variables[] = {
-#define CONFIG(id_, variable_, ...) variable_,
-#include "commtrace/config.def"
-    };
     size_t used = 0;
     text[0] = 0;
-    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
-        const char *value = getenv(variables[i]);
+    for (int i = 0; i < OPTIONS; i++) {
+        const char *value = start_option((enum option)i);
         if (!value || used >= size)
             continue;
         int n = snprintf(text + used, size - used, "%s%s=%s", used ? " " : "",
-                         variables[i], value);
+                         start_option_name((enum option)i), value);
         used += n > 0 ? (size_t)n : 0;
     }
 }

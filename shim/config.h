@@ -1,4 +1,5 @@
-/* The options in force: COMMTRACE_* variables, read once at the first call. */
+/* The options in force: COMMTRACE_* variables, read once at the first call, and
+ * where one is missing then, as it was when the process started. */
 #ifndef SHIM_CONFIG_H
 #define SHIM_CONFIG_H
 
@@ -25,11 +26,11 @@ struct config {
 #include "commtrace/config.def"
 };
 
-/* Bad values are named on stderr and replaced by the default. Texts point into
- * the environment: copy what must last. */
+/* Bad values are named on stderr and replaced by the default. Texts may point
+ * into the environment: copy what must last. */
 void config_read(struct config *config);
 
-/* Writes "NAME=value NAME=value" of what is set in the environment. */
+/* Writes "NAME=value NAME=value" of what is set. */
 void config_describe(char *text, size_t size);
 
 const char *timing_name(enum timing_mode mode);

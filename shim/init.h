@@ -1,7 +1,7 @@
 /*
- * Whether this process records. Nothing exists before its first NCCL call, and
- * nothing of ours runs in a forked child: the word asked here is on a page that
- * fork() hands to the child as zeroes.
+ * Whether this process records. Nothing but the options of start.h exists
+ * before its first NCCL call, and nothing of ours runs in a forked child: the
+ * word asked here is on a page that fork() hands to the child as zeroes.
  */
 #ifndef SHIM_INIT_H
 #define SHIM_INIT_H

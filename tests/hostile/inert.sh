@@ -1,6 +1,6 @@
 #!/bin/sh
 # inert.sh LIBRARY: programs that never call NCCL do not notice the library: same
-# output, same status, no file, no thread, no variable read.
+# output, same status, no file, no thread, no complaint about a variable.
 set -u
 library=$1
 scratch=$(mktemp -d) || exit 1

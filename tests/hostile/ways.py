@@ -75,6 +75,10 @@ WAYS = {way.name: way for way in [
     Way("reload", "dlclose of libnccl", 30),
     Way("config", "a configuration of rubbish", 1),
     Way("environment", "environment changed before, between and after"),
+    Way("start", "environment and folder changed before"),
+    Way("no_environ", "environment NULL before"),
+    Way("disabled", "environment changed before, recorder off", 0, 0, 0,
+        env={"COMMTRACE_DISABLE": "1"}),
     Way("removed", "the trace is removed while it is written", 0, 0, 0, says=1),
 ]}
 REDUCE = 5 # handlers' own, of which some may be missing
@@ -110,8 +114,9 @@ def run(way, place, preload, env):
 
 def compare(way, place, folder):
     """Without and with the recorder; how many ops the latter issued."""
-    env = {**os.environ, "COMMTRACE_DIR": folder, "COMMTRACE_FLUSH_MS": "50",
-           **way.env}
+    place_of = os.path.relpath if way.name == "start" else str
+    env = {**os.environ, "COMMTRACE_DIR": place_of(folder),
+           "COMMTRACE_FLUSH_MS": "50", **way.env}
     bare, _, _ = run(way, place, [], env)
     os.makedirs(folder, exist_ok=True) # unless it has been removed
     traced, ours, issued = run(way, place, [jobs.SHIM],

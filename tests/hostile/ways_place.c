@@ -107,6 +107,27 @@ static void run_environment(char **argv)
     say_environment("after");
 }
 
+/* The folder and the variables of the start are gone before NCCL is called. */
+static void run_start(char **argv)
+{
+    (void)argv;
+    if (chdir("/") != 0 || clearenv() != 0)
+        abort();
+    init(1);
+    ops(10);
+    say_environment("after");
+}
+
+static void run_no_environ(char **argv)
+{
+    (void)argv;
+    environ = NULL;
+    init(1);
+    ops(10);
+    if (environ)
+        abort();
+}
+
 /* Somebody has cleaned up where our trace was. */
 static void run_removed(char **argv)
 {
@@ -122,7 +143,13 @@ static void run_removed(char **argv)
 }
 
 const struct way place_ways[] = {
-    {"local", run_local},     {"lookup", run_lookup},
-    {"config", run_config},   {"environment", run_environment},
-    {"removed", run_removed}, {0},
+    {"local", run_local},
+    {"lookup", run_lookup},
+    {"config", run_config},
+    {"environment", run_environment},
+    {"start", run_start},
+    {"no_environ", run_no_environ},
+    {"disabled", run_start},
+    {"removed", run_removed},
+    {0},
 };

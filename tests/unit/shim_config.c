@@ -2,6 +2,7 @@
 #include "config.h"
 #include "policy.h"
 #include "shim_test.h"
+#include "start.h"
 
 static void read_options(struct config *config, const char *variable,
                          const char *value)
@@ -122,6 +123,47 @@ static void test_describe(void **state)
     unsetenv("COMMTRACE_TIMING");
 }
 
+/* Must come last: what is noted stays. */
+static void test_start(void **state)
+{
+    static char set[][32] = {
+        "COMMTRACE_DIR=x/y",         "COMMTRACE_DIR=second",
+        "COMMTRACE_DIRECTORY=other", "COMMTRACE_MAX_MB=7",
+        "COMMTRACE_TIMING=often",    "COMMTRACE_DISABLE=1"};
+    char *env[] = {set[0], set[1], set[2], set[3], set[4], set[5], NULL};
+    char here[1000], there[1100], text[400];
+    struct config config;
+    (void)state;
+    assert_non_null(getcwd(here, sizeof(here)));
+    snprintf(there, sizeof(there), "%s/x/y", here);
+    start_note(NULL);
+    start_note(env);
+    memset(set, 'x', sizeof(set)); /* as programs show a title */
+    assert_int_equal(chdir("/"), 0);
+
+    /* Nothing else is left. */
+    config_read(&config);
+    assert_string_equal(config.dir, there);
+    assert_int_equal(config.disable, 1);
+    assert_int_equal(config.max_mb, 7);
+    assert_int_equal(config.flush_ms, 500);
+    config_describe(text, sizeof(text));
+    assert_non_null(strstr(text, there));
+    assert_non_null(strstr(text, "COMMTRACE_DISABLE=1"));
+
+    /* The same is still set, or the program has set another. */
+    read_options(&config, "COMMTRACE_DIR", "x/y");
+    assert_string_equal(config.dir, there);
+    read_options(&config, "COMMTRACE_DIR", "z");
+    assert_string_equal(config.dir, "z");
+    read_options(&config, "COMMTRACE_DIR", "");
+    assert_string_equal(config.dir, "");
+    read_options(&config, "COMMTRACE_DISABLE", "0");
+    assert_int_equal(config.disable, 0);
+    read_options(&config, "COMMTRACE_MAX_MB", "9");
+    assert_int_equal(config.max_mb, 9);
+}
+
 static void test_sampling(void **state)
 {
     (void)state;
@@ -177,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
