@@ -22,18 +22,17 @@ static const int passed[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
                              SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 
 /* Says why the command cannot be recorded, where that is certain. */
-static int refuse(const struct cli *cli, const char *library)
+static int refuse(const struct cli *cli, struct verdict *verdict,
+                  const char *library)
 {
-    static struct verdict verdict;
-
-    if (verdict_of(&verdict, cli->paths, library, false) ||
-        !verdict.cannot_work)
+    if (verdict_of(verdict, cli->paths, library, false) ||
+        !verdict->cannot_work)
         return 0; /* what cannot be started, says so when it is */
-    return cli_fail(cli, "%s", verdict.why);
+    return cli_fail(cli, "%s", verdict->why);
 }
 
 /* ld.so takes a blank or colon for the end of a name in LD_PRELOAD. */
-static int preload(const struct cli *cli)
+static int preload(const struct cli *cli, struct verdict *verdict)
 {
     const char *before = getenv("LD_PRELOAD");
     char library[PATH_MAX], value[2 * PATH_MAX];
@@ -41,7 +40,7 @@ static int preload(const struct cli *cli)
 
     if (verdict_library(library, sizeof library))
         return cli_fail(cli, "%s: not found beside this program", library);
-    if ((status = refuse(cli, library)))
+    if ((status = refuse(cli, verdict, library)))
         return status;
     if (strpbrk(library, " \t\n:"))
         return cli_fail(cli,
@@ -56,11 +55,14 @@ static int preload(const struct cli *cli)
     return 0;
 }
 
-static int choose_dir(const struct cli *cli, char *dir, size_t size)
+static int choose_dir(const struct cli *cli, const struct command *command,
+                      char *dir, size_t size)
 {
     const char *wanted = cli->dir ? cli->dir : getenv("COMMTRACE_DIR");
     char me[16];
 
+    if (command->dir)
+        wanted = command->dir; /* it has the last word */
     snprintf(me, sizeof me, "%d", (int)getpid());
     if (trace_dir_name(dir, size, wanted, me))
         return cli_fail(cli, "%s: %s", wanted ? wanted : "current folder",
@@ -181,12 +183,14 @@ static pid_t spawn(char **command, const sigset_t *mask)
 
 int run_run(const struct cli *cli)
 {
+    static struct verdict verdict;
     char dir[PATH_MAX];
     sigset_t signals, before;
     int status, traces;
     pid_t child;
 
-    if ((status = preload(cli)) || (status = choose_dir(cli, dir, sizeof dir)))
+    if ((status = preload(cli, &verdict)) ||
+        (status = choose_dir(cli, &verdict.command, dir, sizeof dir)))
         return status;
     traces = count_traces(dir);
     sigemptyset(&signals);

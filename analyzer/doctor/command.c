@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "doctor/env.h"
+
 #define MOST_STEPS 8 /* the kernel follows 4 scripts */
 #define HEAD 256     /* and reads as much of each first line */
 
@@ -83,33 +85,6 @@ static bool is_env(const char *path)
     return !strcmp(base ? base + 1 : path, "env");
 }
 
-/* What `env` starts: the first word that is neither option nor assignment. */
-static const char *after_env(struct command *command, char *const *words)
-{
-    for (; *words; words++) {
-        if (!strncmp(*words, "LD_PRELOAD=", 11))
-            command->preload = *words + 11;
-        if (!strcmp(*words, "-u") || !strcmp(*words, "-C")) {
-            if (!*++words)
-                return NULL;
-        } else if (**words != '-' && !strchr(*words, '=')) {
-            return *words;
-        }
-    }
-    return NULL;
-}
-
-/* Of "#!/usr/bin/env -S python3 -u": python3. */
-static const char *first_of(char *argument)
-{
-    char *save = NULL;
-    char *word = strtok_r(argument, " \t", &save);
-
-    while (word && (*word == '-' || strchr(word, '=')))
-        word = strtok_r(NULL, " \t", &save);
-    return word;
-}
-
 /* The program that a script at command->program starts, or NULL. */
 static const char *next_of(struct command *command, char line[HEAD])
 {
@@ -119,13 +94,18 @@ static const char *next_of(struct command *command, char line[HEAD])
     if (!n)
         return NULL;
     snprintf(command->script, sizeof command->script, "%s", command->program);
-    if (n == 2 && is_env(words[0]))
-        return first_of(words[1]);
+    if (n == 2 && is_env(words[0])) {
+        char *argument[] = {words[1], NULL};
+        char *const *started = env_split(command, argument);
+
+        return started ? *started : NULL;
+    }
     return words[0];
 }
 
 int command_resolve(struct command *command, char *const argv[])
 {
+    char *const *words = argv;
     const char *name = argv[0];
     char line[HEAD];
     int error = 0;
@@ -138,9 +118,13 @@ int command_resolve(struct command *command, char *const argv[])
         if (error)
             return error;
         add_step(command, command->program);
-        name = step == 0 && is_env(command->program)
-                   ? after_env(command, argv + 1)
-                   : next_of(command, line);
+        if (words && is_env(command->program)) {
+            words = env_starts(command, words + 1);
+            name = words ? *words : NULL;
+        } else {
+            words = NULL;
+            name = next_of(command, line);
+        }
     }
     return 0;
 }

@@ -137,10 +137,8 @@ static void check_command(struct checkup *c, const char *name)
 
     facts_add(&c->facts, "command", FACT_GOOD, "%.600s", command->via);
     check_launcher(c, name);
-    if (command->preload)
-        facts_add(&c->facts, "command", FACT_NOTE,
-                  "env sets LD_PRELOAD=%.200s, which replaces the recorder "
-                  "unless it is in there",
+    if (command->preload && *command->preload)
+        facts_add(&c->facts, "command", FACT_GOOD, "env sets LD_PRELOAD=%.200s",
                   command->preload);
 }
 
@@ -273,7 +271,7 @@ int doctor_run(const struct cli *cli)
     check_runtime(&c);
     works = machine_check_recorder(c.library, found, &c.facts) == 0;
     options_read(&c.options, &c.facts);
-    if (cli->dir)
+    if (cli->dir && !c.verdict.command.dir)
         c.options.dir = cli->dir;
     places_check(&c.places, &c.options, &c.facts);
     machine_check_environment(c.library, &c.facts);

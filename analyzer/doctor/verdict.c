@@ -11,6 +11,7 @@
 
 #include "doctor/closure.h"
 #include "doctor/elf.h"
+#include "doctor/options.h"
 #include "doctor/python.h"
 
 #define LIBRARY "libcommtrace.so"
@@ -219,22 +220,17 @@ static void judge_dynamic(struct verdict *v, const char *library, bool deep)
         judge_python(v, interpreter, library);
 }
 
-int verdict_of(struct verdict *v, char *const argv[], const char *library,
-               bool deep)
+static void judge_program(struct verdict *v, const char *library, bool deep)
 {
     struct elf elf;
     int error;
 
-    *v = (struct verdict){.how = "unknown"};
-    error = command_resolve(&v->command, argv);
-    if (error)
-        return error;
     if (elf_open(&elf, v->command.program)) {
         error = errno;
         if (!is_out_of_reach(v, &elf))
             say(v, SIGHT_MAYBE, "unknown", "%s cannot be read (%s)",
                 v->command.program, strerror(error));
-        return 0;
+        return;
     }
     if (is_out_of_reach(v, &elf))
         ;
@@ -253,5 +249,40 @@ int verdict_of(struct verdict *v, char *const argv[], const char *library,
     else
         judge_dynamic(v, library, deep);
     elf_close(&elf);
+}
+
+/* What keeps the recorder out or quiet, whatever the program is. */
+static void judge_environment(struct verdict *v)
+{
+    const char *preload = v->command.preload;
+    struct options options;
+
+    options_read(&options, NULL);
+    if (v->cannot_work)
+        return;
+    v->cannot_work = true;
+    if (options_number(options.disable))
+        say(v, SIGHT_NO, v->how, "COMMTRACE_DISABLE is set");
+    else if (preload && !*preload)
+        say(v, SIGHT_NO, v->how,
+            "env takes LD_PRELOAD away, and the recorder with it");
+    else if (preload && !strstr(preload, LIBRARY))
+        say(v, SIGHT_NO, v->how,
+            "env sets LD_PRELOAD=%.200s, which replaces the recorder", preload);
+    else
+        v->cannot_work = false;
+}
+
+int verdict_of(struct verdict *v, char *const argv[], const char *library,
+               bool deep)
+{
+    int error;
+
+    *v = (struct verdict){.how = "unknown"};
+    error = command_resolve(&v->command, argv);
+    if (error)
+        return error;
+    judge_program(v, library, deep);
+    judge_environment(v);
     return 0;
 }

@@ -98,6 +98,38 @@ def refuses(what, command, reason):
         jobs.fail("%s: run ends with %d: %s%s" % (what, status, out, err))
 
 
+def kept_out(tmp, path):
+    """What env takes from a command, `run` cannot give it."""
+    gone = "env takes LD_PRELOAD away, and the recorder with it"
+    off = "COMMTRACE_DISABLE is set"
+    for words, reason in (
+            (["LD_PRELOAD="], gone), (["-u", "LD_PRELOAD"], gone),
+            (["-i"], gone), (["-i", "A=1", "env", "B=1"], gone),
+            (["LD_PRELOAD=libm.so.6"],
+             "env sets LD_PRELOAD=libm.so.6, which replaces the recorder"),
+            (["COMMTRACE_DISABLE=1"], off)):
+        command = ["env", *words, path]
+        verdict(command, command, "no", "linked", reason, env=ENV)
+        refuses(command, command, reason)
+    status, out, err = run("--", path, env={"COMMTRACE_DISABLE": "1"})
+    if (status, out, err) != (2, "", "commtrace run: %s\n" % off):
+        jobs.fail("recorder off: run ends with %d: %s%s" % (status, out, err))
+    for words in (["-u", "LD_AUDIT"], ["LD_PRELOAD=" + jobs.SHIM],
+                  ["-u", "COMMTRACE_DISABLE"], ["COMMTRACE_DISABLE=0"]):
+        command = ["env", *words, path]
+        env = {"COMMTRACE_DISABLE": "1"} if "DISABLE" in words[-1] else None
+        verdict(command, command, "yes", "linked", env=env)
+        if is_recorded(tmp, command, env=env) != 1:
+            jobs.fail("%s: no trace" % command)
+    # The folder that env sets has the last word, and `run` looks there.
+    folder = os.path.join(tmp, "of env")
+    command = ["env", "COMMTRACE_DIR=" + folder, path]
+    _, _, err = run("--dir", os.path.join(tmp, "of run"), "--", *command)
+    if "1 process recorded" not in err or folder not in err:
+        jobs.fail("COMMTRACE_DIR of env: %s" % err)
+    shutil.rmtree(folder)
+
+
 def linked(tmp):
     path = build(tmp, "linked", CALLS, "-L" + FABRIC, "-lnccl", "-lcudart",
                  "-lcuda", "-Wl,--no-as-needed", "-lcudart")
@@ -122,6 +154,7 @@ def linked(tmp):
             jobs.fail("%s: no trace" % command)
     verdict("env", ["env", "A=1", path], "yes", "linked")
     verdict("sh", ["sh", "-c", path], "maybe", "children")
+    kept_out(tmp, path)
     # Where a library lies beside the program, a link to it finds it as well.
     os.makedirs(os.path.join(tmp, "bin"))
     build(tmp, "libbeside.so", "int x;", "-shared", "-fPIC")

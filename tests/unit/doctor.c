@@ -234,19 +234,90 @@ static void test_no_commands(void **state)
     assert_int_equal(system(text), 0);
 }
 
+/* What a line of words comes down to. */
+static void line(struct command *command, const char *text)
+{
+    static char copy[256];
+    char *argv[16] = {NULL}, *save = NULL;
+    int n = 0;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *word = strtok_r(copy, " ", &save); word;
+         word = strtok_r(NULL, " ", &save)) {
+        /* "_" is a blank within a word, "." is "_". */
+        for (char *c = word; *c; c++)
+            *c = *c == '_' ? ' ' : *c == '.' ? '_' : *c;
+        argv[n++] = word;
+    }
+    assert_int_equal(command_resolve(command, argv), 0);
+}
+
+static void preloads(const char *text, const char *preload)
+{
+    struct command command;
+
+    line(&command, text);
+    assert_string_equal(command.program, "/bin/sh");
+    if (preload)
+        assert_string_equal(command.preload, preload);
+    else
+        assert_null(command.preload);
+}
+
 static void test_env(void **state)
 {
-    static char words[6][20] = {"env", "-u",     "A", "LD_PRELOAD=x.so",
-                                "B=1", "/bin/sh"};
-    char *argv[7] = {NULL};
+    (void)state;
+    /* clang-format off */
+    static const struct { const char *line, *rest; } cases[] = {
+        {"-u A B=1", NULL},
+        {"-u A LD.PRELOAD=xso B=1", "xso"},
+        {"LD.PRELOAD=xso LD.PRELOAD=yso", "yso"},
+        {"LD.PRELOAD=", ""},
+        {"-u LD.PRELOAD", ""},
+        {"-uLD.PRELOAD", ""},
+        {"-vuLD.PRELOAD", ""},
+        {"--unset=LD.PRELOAD", ""},
+        {"--unset LD.PRELOAD", ""},
+        {"-u LD.PRELOAD LD.PRELOAD=xso", "xso"},
+        {"-i", ""},
+        {"-", ""},
+        {"-iC /", ""},
+        {"-C / --", NULL},
+        {"--chdir=/ --argv0 x --block-signal=INT", NULL},
+        {"--ignore-environment", ""},
+        {"-i A=1 /usr/bin/env LD.PRELOAD=xso", "xso"},
+        {"A=1 /usr/bin/env -i", ""},
+        {"-S A=1_LD.PRELOAD=xso", "xso"},
+        {"-vS-u_LD.PRELOAD", ""},
+        {"--split-string=-i_A=1 B=2", ""},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[200];
+
+        snprintf(text, sizeof text, "env %s /bin/sh -c x", cases[i].line);
+        preloads(text, cases[i].rest);
+    }
+}
+
+static void test_env_options(void **state)
+{
     struct command command;
 
     (void)state;
-    for (int i = 0; i < 6; i++)
-        argv[i] = words[i];
-    assert_int_equal(command_resolve(&command, argv), 0);
-    assert_string_equal(command.program, "/bin/sh");
-    assert_string_equal(command.preload, "x.so");
+    setenv("COMMTRACE_DISABLE", "1", 1);
+    line(&command, "env COMMTRACE.DISABLE=0 COMMTRACE.DIR=/x /bin/sh");
+    assert_string_equal(getenv("COMMTRACE_DISABLE"), "0");
+    assert_string_equal(getenv("COMMTRACE_DIR"), "/x");
+    assert_string_equal(command.dir, "/x");
+    line(&command, "env -u COMMTRACE.DIR /bin/sh");
+    assert_null(getenv("COMMTRACE_DIR"));
+    assert_string_equal(command.dir, "");
+    line(&command, "env -i /bin/sh");
+    assert_null(getenv("COMMTRACE_DISABLE"));
+    line(&command, "env A=1 /bin/sh");
+    assert_null(command.dir);
 }
 
 /* What doctor says of one variable; NULL: nothing. */
@@ -316,7 +387,8 @@ int main(void)
         cmocka_unit_test(test_other_machines), cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_garbage),        cmocka_unit_test(test_scripts),
         cmocka_unit_test(test_no_commands),    cmocka_unit_test(test_env),
-        cmocka_unit_test(test_options),        cmocka_unit_test(test_trace_dir),
+        cmocka_unit_test(test_env_options),    cmocka_unit_test(test_options),
+        cmocka_unit_test(test_trace_dir),
     };
 
     if (getpid() == 0) /* never: these have to be in the file */
