@@ -1,5 +1,7 @@
 #include "doctor/machine.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,24 @@
 #include "doctor/child.h"
 #include "doctor/facts.h"
 
+#define NVML "libnvidia-ml.so.1"
+
+/* As the recorder looks for it: by name, else beside the driver. */
+static bool has_nvml(const char *driver)
+{
+    const char *slash = strrchr(driver, '/');
+    char beside[PATH_MAX];
+    struct answer answer;
+
+    child_ask(NVML, NULL, &answer);
+    if (answer.loaded || !slash)
+        return answer.loaded;
+    snprintf(beside, sizeof beside, "%.*s/" NVML, (int)(slash - driver),
+             driver);
+    child_ask(beside, NULL, &answer);
+    return answer.loaded;
+}
+
 static void check_driver(struct machine *m, const char *driver,
                          struct facts *facts)
 {
@@ -16,6 +36,7 @@ static void check_driver(struct machine *m, const char *driver,
 
     child_ask_driver(*driver ? driver : "libcuda.so.1", &answer);
     m->gpus = answer.devices;
+    m->has_nvml = has_nvml(answer.loaded ? answer.path : "");
     if (!answer.loaded) {
         facts_add(facts, "CUDA driver", FACT_NOTE,
                   "no libcuda.so.1 here: no GPU, so no GPU times");
@@ -38,8 +59,6 @@ void machine_check(struct machine *m, const char *driver, struct facts *facts)
 
     *m = (struct machine){.gpus = -1};
     check_driver(m, driver, facts);
-    child_ask("libnvidia-ml.so.1", NULL, &answer);
-    m->has_nvml = answer.loaded;
     child_ask(UNW_LIBRARY, NULL, &answer);
     m->has_unwind = answer.loaded;
 }

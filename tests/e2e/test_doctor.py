@@ -155,6 +155,14 @@ def linked(tmp):
     verdict("env", ["env", "A=1", path], "yes", "linked")
     verdict("sh", ["sh", "-c", path], "maybe", "children")
     kept_out(tmp, path)
+    # What the program alone finds is not missing: NVML lies by its driver.
+    rpath = build(tmp, "rpath", CALLS, "-L" + FABRIC, "-lnccl", "-lcudart",
+                  "-Wl,--no-as-needed", "-lcuda", "-Wl,-rpath," + FABRIC)
+    got = verdict("rpath", [rpath], "yes", "linked", FABRIC,
+                  env={"LD_LIBRARY_PATH": ""})
+    if any("NVLinks" in f["text"] for f in got["facts"]) or not any(
+            "links by NVML" in f["text"] for f in got["facts"]):
+        jobs.fail("rpath: %s" % got["facts"])
     # Where a library lies beside the program, a link to it finds it as well.
     os.makedirs(os.path.join(tmp, "bin"))
     build(tmp, "libbeside.so", "int x;", "-shared", "-fPIC")
