@@ -20,7 +20,7 @@
 /* Without links and the like where it exists, else as it is written. */
 static void absolute(const char *path, char *name, size_t size)
 {
-    char real[PATH_MAX], here[PATH_MAX];
+    char real[PATH_MAX], here[PATH_MAX / 2];
     size_t n;
 
     if (realpath(path, real))
