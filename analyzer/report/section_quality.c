@@ -215,7 +215,8 @@ static void say_simulated(struct out *out, const struct view *view)
     if (n)
         out_fact(out, "simulated",
                  "%" PRId64 " calls in groups that ended in "
-                 "ncclGroupSimulateEnd ran nowhere and counted for nothing",
+                 "ncclGroupSimulateEnd or not at all ran nowhere and counted "
+                 "for nothing",
                  n);
 }
 

@@ -243,6 +243,20 @@ struct ct_op_row *ct_load_add_op(struct ct_loader *loader)
     return op;
 }
 
+/* Of a group that never ended: it had a place in a launch, whose row nothing
+ * can have cost. A rank alone launches collectives in the call. */
+static bool was_never_launched(const struct ct_loader *loader,
+                               const struct ct_op_row *op)
+{
+    const struct ct_process *p = loader->process;
+
+    return loader->version >= 2 && p->end_ns != CT_NO_TIME && !p->nlosses &&
+           op->flags & CT_FLAG_GROUPED &&
+           op->flags & (CT_FLAG_GROUP_TIME | CT_FLAG_UNSAMPLED) &&
+           !(op->flags & (CT_FLAG_EVENT | CT_FLAG_CAPTURED | CT_FLAG_ZERO)) &&
+           p->comms[p->classes[op->cls].comm].nranks > 1;
+}
+
 static void enter_launch(struct ct_loader *loader, struct ct_op_row *op,
                          uint64_t grp)
 {
@@ -250,8 +264,11 @@ static void enter_launch(struct ct_loader *loader, struct ct_op_row *op,
     struct ct_launch_row *launch;
 
     op->launch = ct_load_launch_of(loader, grp, class->comm, class->stream);
-    if (op->launch == CT_NONE)
+    if (op->launch == CT_NONE) {
+        if (was_never_launched(loader, op))
+            op->flags |= CT_FLAG_SIMULATED;
         return;
+    }
     launch = &loader->process->launches[op->launch];
     if (launch->first_op == CT_NONE)
         launch->first_op = loader->process->nops - 1;
@@ -280,6 +297,7 @@ static void read_op(struct ct_rows *rows, struct ct_op_row *op)
         ct_rows_opt(rows, 7, "gpu_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
     op->flags = ct_load_flags(
         loader, (uint32_t)ct_rows_opt(rows, 8, "flags", 0, UINT32_MAX, 0));
+    op->flags &= ~(uint32_t)CT_FLAG_SIMULATED; /* only launches are */
     if (op->cls == CT_NONE)
         ct_rows_fail(rows, "class %lld does not exist", (long long)class);
     else if (!ct_rows_null(rows, 3))

@@ -215,7 +215,7 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     op->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
     op->host_ns = host_time(slot, op->enter_ns);
     op->start_ns = op->gpu_ns = CT_NO_TIME;
-    op->flags = flags_of(loader, slot);
+    op->flags = flags_of(loader, slot) & ~(uint32_t)CT_FLAG_SIMULATED;
     if (slot->grp) {
         op->launch =
             ct_load_launch_of(loader, slot->grp, class.comm, class.stream);

@@ -1,9 +1,9 @@
 /*
  * Calls that NCCL answered with an error, or whose group it did, or that were
- * only simulated: nothing was launched and nobody waits for them, so they are
- * no communications. Their arguments may be anything. The recorder counts them
- * like all calls; ranks that had none would count otherwise from then on, and
- * so those that follow count without them.
+ * only simulated, or whose group never ended: nothing was launched and nobody
+ * waits for them, so they are no communications. Their arguments may be
+ * anything. The recorder counts them like all calls; ranks that had none would
+ * count otherwise from then on, and so those that follow count without them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static uint32_t verdict_of(const struct ct_process *p,
                            const struct ct_op_row *op)
 {
     if (is_error(op->flags) || op->launch == CT_NONE)
-        return op->flags & ~(uint32_t)CT_FLAG_SIMULATED;
+        return op->flags;
     return p->launches[op->launch].flags;
 }
 

@@ -200,7 +200,8 @@ struct ct_process {
     int recovered;        /* ops that came from the ring */
     int64_t lost;         /* sum of losses of ops */
     int refused;          /* calls that returned an error; not among ops */
-    int simulated;        /* calls of simulated groups; not among ops */
+    int simulated;        /* calls of groups that were simulated or never
+                             ended; not among ops */
     struct ct_refusal first_refused;
     int job;          /* index in ct_trace.jobs */
     int node, domain; /* numbers in the job */

@@ -306,6 +306,50 @@ static void test_never_launched(void **state)
     files_remove(folder);
 }
 
+/* A group that was begun and never ended has no launch. Where a launch may have
+ * been lost, or the group may still be open, nobody knows. */
+static void test_never_ended(void **state)
+{
+    static const struct {
+        const char *besides;
+        int simulated;
+    } cases[] = {
+        {"SELECT 1", 1},
+        {"INSERT INTO loss VALUES ('ring_full', 'launch', 1, 1, 1, 2)", 0},
+        {"UPDATE process SET end_ns = NULL", 0},
+        {"PRAGMA user_version = 1", 0},
+    };
+    size_t i;
+    int r;
+
+    (void)state;
+    for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *folder = files_folder();
+        const struct ct_process *p;
+        struct ct_trace *trace;
+
+        for (r = 0; r < 2; r++) {
+            sqlite3 *db = files_begin(folder, r, 2, 0);
+
+            files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
+            if (r == 1)
+                files_grouped(db, 1, 1, 0, 1);
+            files_grouped(db, 2, 1, r, 2);
+            files_launch(db, 3, 2, 1, 1, 4000, 700);
+            files_sql(db, "%s", cases[i].besides);
+            files_end(db);
+        }
+        trace = files_open(folder);
+        p = &trace->processes[1];
+        assert_int_equal(p->simulated, cases[i].simulated);
+        assert_int_equal(p->nops, 2 - cases[i].simulated);
+        if (cases[i].simulated)
+            assert_int_equal(files_instance(trace, 1, 0)->ranks, 2);
+        ct_trace_free(trace);
+        files_remove(folder);
+    }
+}
+
 /* Nobody meets a put: it counts by itself, and beside it collectives and sends
  * do as always, also those that share its launch. */
 static void test_one_sided(void **state)
@@ -373,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_sparse_ordinals),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_never_launched),
+        cmocka_unit_test(test_never_ended),
         cmocka_unit_test(test_one_sided),
     };
 
