@@ -65,6 +65,12 @@ static void take(struct ct_trace *trace, struct loading *load,
                load->parts ? load->parts : p,
                (size_t)load->nparts * sizeof(*p));
         trace->nprocesses += load->nparts;
+        if (p->ring_refused) {
+            snprintf(reason, sizeof(reason),
+                     "%s: the last operations of %s are in it", p->ring_refused,
+                     p->path);
+            skip(trace, reason);
+        }
         return;
     }
     snprintf(reason, sizeof(reason), "%s: same process as %s", p->path,
@@ -84,8 +90,8 @@ static void collect(struct ct_trace *trace, const struct ct_files *files,
         n += loads[i].nparts;
     trace->processes =
         ct_arena_alloc(trace->arena, (size_t)n, sizeof(*trace->processes));
-    trace->skipped =
-        ct_arena_alloc(trace->arena, (size_t)files->n, sizeof(*trace->skipped));
+    trace->skipped = ct_arena_alloc(trace->arena, 2 * (size_t)files->n,
+                                    sizeof(*trace->skipped));
     for (i = 0; i < files->n; i++) {
         if (loads[i].result == CT_LOADED)
             take(trace, &loads[i], &uuids, first_of);
@@ -146,6 +152,14 @@ static int check(const struct ct_trace *trace, char *const *paths, char *error,
         return fail(error, error_size, paths[0], "no trace file in it");
     for (i = 0; i < trace->nprocesses; i++)
         nops += trace->processes[i].nops;
+    for (i = 0; i < trace->nprocesses && !nops; i++)
+        if (trace->processes[i].ring_refused) {
+            snprintf(error, error_size,
+                     "%s: no operation was recorded but in its ring, %s",
+                     trace->processes[i].path,
+                     trace->processes[i].ring_refused);
+            return -1;
+        }
     if (!nops)
         return fail(error, error_size, trace->processes[0].path,
                     "no operation was recorded");

@@ -362,6 +362,9 @@ void ct_load_ring(struct ct_loader *loader)
         ct_ring_release(ring); /* of a later process */
     process->dead = !(loader->db.live || ct_ring_alive(ring));
     process->ring_missing = !ring->copy;
+    if (!ring->copy && *ring->refused)
+        process->ring_refused =
+            ct_arena_text(loader->arena, ring->refused, strlen(ring->refused));
     if (!ring->copy || ring->closed || ring->head < from)
         return;
     if (ring->head - from > ring->nslots)

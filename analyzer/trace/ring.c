@@ -1,5 +1,6 @@
 #include "trace/ring.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,8 +76,12 @@ static bool read_from(struct ct_ring *ring, const char *path)
     struct stat st;
     void *copy = NULL;
 
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            snprintf(ring->refused, sizeof(ring->refused), "%s: %s", path,
+                     strerror(errno));
         return false;
+    }
     if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
         st.st_size >= CT_RING_HEADER_BYTES && st.st_size <= MAX_RING_BYTES)
         copy = read_whole(fd, (size_t)st.st_size);

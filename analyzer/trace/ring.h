@@ -20,6 +20,7 @@ struct ct_ring {
     int rank; /* CT_NONE: the launcher set none */
     int64_t t0_ns, t0_real_ns;
     const char *db_path;
+    char refused[512]; /* "PATH: why", of one that is there; "": none */
 };
 
 /* Copies the ring of the trace at db_path, from path (may be NULL) or from

@@ -195,13 +195,15 @@ struct ct_process {
                              communicators: it left orderly, by _exit() say */
     bool ring_missing;    /* not closed, and its ring cannot be read: the last
                              ops, at most COMMTRACE_FLUSH_MS of them, are lost */
-    bool unstored;        /* died before its file held anything: all of it is
-                             from the ring, what that lacks is unknown */
-    int recovered;        /* ops that came from the ring */
-    int64_t lost;         /* sum of losses of ops */
-    int refused;          /* calls that returned an error; not among ops */
-    int simulated;        /* calls of groups that were simulated or never
-                             ended; not among ops */
+    const char *ring_refused; /* "RING: why" of one that is there but cannot be
+                                 read; NULL: none */
+    bool unstored; /* died before its file held anything: all of it is
+                      from the ring, what that lacks is unknown */
+    int recovered; /* ops that came from the ring */
+    int64_t lost;  /* sum of losses of ops */
+    int refused;   /* calls that returned an error; not among ops */
+    int simulated; /* calls of groups that were simulated or never
+                      ended; not among ops */
     struct ct_refusal first_refused;
     int job;          /* index in ct_trace.jobs */
     int node, domain; /* numbers in the job */

@@ -1,4 +1,5 @@
 /* What a dead process left in its ring, written here slot by slot. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -489,6 +490,34 @@ static void test_unstored(void **state)
     files_remove(folder);
 }
 
+/* One that may not be read, here because it is a link, is not one that is not
+ * there. */
+static void test_refused_ring(void **state)
+{
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    char error[1024];
+    sqlite3 *db;
+
+    (void)state;
+    write_db(folder, 5, NULL);
+    assert_int_equal(symlink("elsewhere", ring_path(folder)), 0);
+    trace = files_open(folder);
+    assert_true(trace->processes[0].ring_missing);
+    assert_int_equal(trace->nskipped, 1);
+    assert_ptr_equal(strstr(trace->skipped[0], ring_path(folder)),
+                     trace->skipped[0]);
+    assert_non_null(strstr(trace->skipped[0], strerror(ELOOP)));
+    ct_trace_free(trace);
+    assert_int_equal(sqlite3_open(files_path(folder, 0), &db), SQLITE_OK);
+    files_sql(db, "DELETE FROM op");
+    sqlite3_close(db);
+    assert_null(files_try(folder, error, sizeof(error)));
+    assert_non_null(strstr(error, "recorded but in its ring"));
+    assert_non_null(strstr(error, ring_path(folder)));
+    files_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_far_ahead),
         cmocka_unit_test(test_ended),
         cmocka_unit_test(test_unstored),
+        cmocka_unit_test(test_refused_ring),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
