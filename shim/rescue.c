@@ -4,6 +4,7 @@
 #include "commtrace/ring.h"
 #include "descriptor.h"
 #include "process.h"
+#include "writer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -58,16 +59,36 @@ static bool copy(int from, int to)
     return n == 0;
 }
 
+static int create(const char *path)
+{
+    return descriptor_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
+                           0600);
+}
+
+static bool make_folder_of(const char *path)
+{
+    char folder[2048];
+    const char *end = strrchr(path, '/');
+    snprintf(folder, sizeof(folder), "%.*s", end ? (int)(end - path) : 0, path);
+    return *folder && writer_make_folder(folder) == 0;
+}
+
 /* True: the ring need not stay where it is. */
-static bool move(int fd, const char *db_path)
+static bool move(int fd, const struct ct_ring_header *header)
 {
     char target[2100], part[2140];
-    snprintf(target, sizeof(target), "%s.ring", db_path);
+    snprintf(target, sizeof(target), "%s.ring", header->db_path);
     snprintf(part, sizeof(part), "%s.%d.part", target, (int)getpid());
-    int to =
-        descriptor_open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    int to = create(part);
+    if (to < 0 && errno == ENOENT) {
+        if (atomic_load(&header->tail) > 0)
+            return true; /* the trace has been deleted meanwhile */
+        /* Its process died before it made the folder. */
+        if (make_folder_of(header->db_path))
+            to = create(part);
+    }
     if (to < 0)
-        return errno == ENOENT; /* the trace has been deleted meanwhile */
+        return false;
     bool done = copy(fd, to);
     done = descriptor_close(to) == 0 && done && rename(part, target) == 0;
     if (!done)
@@ -91,7 +112,7 @@ static void rescue(const char *path)
     /* One mover at a time; a dead one leaves the ring to the next. */
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(fd, path) &&
         read_header(fd, &header) && is_orphan(fd, &header) &&
-        (atomic_load(&header.closed) || move(fd, header.db_path)))
+        (atomic_load(&header.closed) || move(fd, &header)))
         unlink(path);
     descriptor_close(fd);
 }
