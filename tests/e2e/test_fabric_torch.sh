@@ -1,13 +1,13 @@
 #!/bin/sh
 # An unmodified PyTorch on the fabric, by all three backends of 2.15 and with
 # what is special about each. test_fabric_torch.sh BUILD. It needs a virtual
-# environment with torch, COMMTRACE_TORCH_VENV, over which it lays the fabric;
-# without one it says so and is skipped.
+# environment with torch, BUILD/torch-venv or COMMTRACE_TORCH_VENV, over which it
+# lays the fabric; without one it says so and is skipped.
 set -eu
-venv=${COMMTRACE_TORCH_VENV:-}
+venv=${COMMTRACE_TORCH_VENV:-$1/torch-venv}
 here=$(cd "$(dirname "$0")" && pwd)
-if [ -z "$venv" ]; then
-    echo "skipped: COMMTRACE_TORCH_VENV names no environment with torch"
+if [ ! -x "$venv/bin/torchrun" ]; then
+    echo "skipped: there is no PyTorch in $venv"
     exit 77
 fi
 
