@@ -79,90 +79,17 @@ static ncclResult_t watched(bool watching, struct event *event,
     return result;
 }
 
-ncclResult_t hook_ncclCommFinalize(HOOK_CALL, ncclComm_t comm)
-{
-    real_ncclCommFinalize_t *real = real_ncclCommFinalize(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_FINALIZE, from);
-    return watched(watching, &event, real(comm));
-}
-
-ncclResult_t hook_ncclCommRegister(HOOK_CALL, const ncclComm_t comm, void *buff,
-                                   size_t size, void **handle)
-{
-    real_ncclCommRegister_t *real = real_ncclCommRegister(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_REGISTER, from);
-    return watched(watching, &event, real(comm, buff, size, handle));
-}
-
-ncclResult_t hook_ncclCommDeregister(HOOK_CALL, const ncclComm_t comm,
-                                     void *handle)
-{
-    real_ncclCommDeregister_t *real = real_ncclCommDeregister(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_DEREGISTER, from);
-    return watched(watching, &event, real(comm, handle));
-}
-
-ncclResult_t hook_ncclCommWindowRegister(HOOK_CALL, ncclComm_t comm, void *buff,
-                                         size_t size, ncclWindow_t *win,
-                                         int winFlags)
-{
-    real_ncclCommWindowRegister_t *real = real_ncclCommWindowRegister(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_WINDOW_REGISTER, from);
-    return watched(watching, &event, real(comm, buff, size, win, winFlags));
-}
-
-ncclResult_t hook_ncclCommWindowDeregister(HOOK_CALL, ncclComm_t comm,
-                                           ncclWindow_t win)
-{
-    real_ncclCommWindowDeregister_t *real = real_ncclCommWindowDeregister(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_WINDOW_DEREGISTER, from);
-    return watched(watching, &event, real(comm, win));
-}
-
-ncclResult_t hook_ncclCommRevoke(HOOK_CALL, ncclComm_t comm, int revokeFlags)
-{
-    real_ncclCommRevoke_t *real = real_ncclCommRevoke(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_REVOKE, from);
-    return watched(watching, &event, real(comm, revokeFlags));
-}
-
-ncclResult_t hook_ncclCommSuspend(HOOK_CALL, ncclComm_t comm, int flags)
-{
-    real_ncclCommSuspend_t *real = real_ncclCommSuspend(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_SUSPEND, from);
-    return watched(watching, &event, real(comm, flags));
-}
-
-ncclResult_t hook_ncclCommResume(HOOK_CALL, ncclComm_t comm)
-{
-    real_ncclCommResume_t *real = real_ncclCommResume(copy);
-    if (!real)
-        return ncclInvalidUsage;
-    struct event event;
-    bool watching = watch(&event, comm, CT_EVENT_RESUME, from);
-    return watched(watching, &event, real(comm));
-}
+#define EVENT(fn_, since_, event_, params_, args_)                    \
+    ncclResult_t hook_##fn_(HOOK_CALL, HOOK_LIST params_)             \
+    {                                                                 \
+        real_##fn_##_t *real = real_##fn_(copy);                      \
+        if (!real)                                                    \
+            return ncclInvalidUsage;                                  \
+        struct event event;                                           \
+        bool watching = watch(&event, comm, CT_EVENT_##event_, from); \
+        return watched(watching, &event, real args_);                 \
+    }
+#include "commtrace/nccl_ops.def"
 
 ncclResult_t hook_ncclCommGetUniqueId(HOOK_CALL, ncclComm_t comm,
                                       ncclUniqueId *uniqueId)
