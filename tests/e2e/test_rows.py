@@ -33,7 +33,7 @@ def rows():
     with open(path, encoding="utf-8") as f:
         text = f.read()
     ops = re.findall(r"^OP\(\w+, \"\w+\", (nccl\w+)", text, re.M)
-    comms = re.findall(r"^(?:COMM|BRACKET)\((nccl\w+)", text, re.M)
+    comms = re.findall(r"^(?:COMM|EVENT|BRACKET)\((nccl\w+)", text, re.M)
     if len(ops) < 20 or len(comms) < 20:
         jobs.fail("the table is not understood")
     return set(ops), set(comms)
