@@ -23,6 +23,12 @@ void losses_add(struct losses *losses, enum loss loss, uint64_t n,
     losses->of[loss].last_ns = now_ns;
 }
 
+void losses_reach(struct losses *losses, enum loss loss, uint64_t total,
+                  int64_t since_ns, int64_t now_ns)
+{
+    losses_add(losses, loss, total - losses->of[loss].n, since_ns, now_ns);
+}
+
 void losses_tell(struct losses *losses, struct batch *batch)
 {
     for (int i = 0; i < LOSS_COUNT; i++) {

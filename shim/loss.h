@@ -48,6 +48,10 @@ struct losses {
 void losses_add(struct losses *losses, enum loss loss, uint64_t n,
                 int64_t since_ns, int64_t now_ns);
 
+/* The same where all that was lost so far is known. */
+void losses_reach(struct losses *losses, enum loss loss, uint64_t total,
+                  int64_t since_ns, int64_t now_ns);
+
 /* Adds rows for what has grown. */
 void losses_tell(struct losses *losses, struct batch *batch);
 

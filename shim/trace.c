@@ -43,27 +43,14 @@ static void new_device(void *context, int64_t device, struct batch *batch)
     topo_describe(device, batch);
 }
 
-static uint64_t grown(const _Atomic uint64_t *counter, uint64_t *seen)
+static uint64_t value_of(const _Atomic uint64_t *counter)
 {
-    uint64_t n = atomic_load_explicit(counter, memory_order_relaxed);
-    uint64_t more = n - *seen;
-    *seen = n;
-    return more;
-}
-
-static void count_stacks(struct trace *trace, int64_t since, int64_t at)
-{
-    for (int i = 0; i < 3; i++) {
-        uint64_t n = trace->gather.no_stack[i];
-        losses_add(&trace->losses, (enum loss)(LOSS_STACK_LIMIT + i),
-                   n - trace->seen_no_stack[i], since, at);
-        trace->seen_no_stack[i] = n;
-    }
+    return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 static uint64_t unrecorded_copies(void)
 {
-    uint64_t n = atomic_load_explicit(&ways_unrecorded, memory_order_relaxed);
+    uint64_t n = value_of(&ways_unrecorded);
     if (n)
         log_line(LOG_COPIES,
                  "more than %d copies of NCCL are in use; calls to the others "
@@ -72,39 +59,43 @@ static uint64_t unrecorded_copies(void)
     return n;
 }
 
+/* A ring is full for a reason: where nothing can be written, that. */
+static void count_lost_ops(struct trace *trace, int64_t since, int64_t at)
+{
+    uint64_t n = value_of(&trace->ring->header->lost_ops);
+    losses_add(&trace->losses, trace->failing ? LOSS_WRITE_OPS : LOSS_RING_OPS,
+               n - trace->seen_ops, since, at);
+    trace->seen_ops = n;
+}
+
 static void count_losses(struct trace *trace)
 {
-    struct ct_ring_header *header = trace->ring->header;
-    struct losses *losses = &trace->losses;
+    const struct ct_ring_header *header = trace->ring->header;
+    /* In the order of enum ct_no_stack. */
+    const uint64_t *no_stack = trace->gather.no_stack;
+    const struct {
+        enum loss loss;
+        uint64_t n; /* so far */
+    } all[] = {
+        {LOSS_RING_LAUNCHES, value_of(&header->lost_launches)},
+        {LOSS_RING_COMMS, value_of(&header->lost_comms)},
+        {LOSS_RING_LEAVES, value_of(&header->lost_leaves)},
+        {LOSS_RING_GRAPHS, value_of(&header->lost_graphs)},
+        {LOSS_RING_GRAPH_LAUNCHES, value_of(&header->lost_graph_launches)},
+        {LOSS_GRAPH_TABLE, value_of(&graphs_untracked)},
+        {LOSS_EVENT_PAIRS, gpu_exhausted()},
+        {LOSS_NO_CONTEXT, gpu_untimed()},
+        {LOSS_GROUP_TARGETS, value_of(&group_untimed)},
+        {LOSS_GROWN_IDS, births_unlike()},
+        {LOSS_STACK_LIMIT, no_stack[0]},
+        {LOSS_STACK_ROOM, no_stack[1]},
+        {LOSS_STACK_TABLE, no_stack[2]},
+        {LOSS_COPIES, unrecorded_copies()},
+    };
     int64_t since = trace->looked_ns, at = trace_now(trace);
-    uint64_t pairs = gpu_exhausted();
-    /* A ring is full for a reason: where nothing can be written, that. */
-    losses_add(losses, trace->failing ? LOSS_WRITE_OPS : LOSS_RING_OPS,
-               grown(&header->lost_ops, &trace->seen_ops), since, at);
-    losses_add(losses, LOSS_RING_LAUNCHES,
-               grown(&header->lost_launches, &trace->seen_launches), since, at);
-    losses_add(losses, LOSS_RING_COMMS,
-               grown(&header->lost_comms, &trace->seen_comms), since, at);
-    losses_add(losses, LOSS_RING_LEAVES,
-               grown(&header->lost_leaves, &trace->seen_leaves), since, at);
-    losses_add(losses, LOSS_RING_GRAPHS,
-               grown(&header->lost_graphs, &trace->seen_graphs), since, at);
-    losses_add(losses, LOSS_RING_GRAPH_LAUNCHES,
-               grown(&header->lost_graph_launches, &trace->seen_graph_launches),
-               since, at);
-    losses_add(losses, LOSS_GRAPH_TABLE,
-               grown(&graphs_untracked, &trace->seen_untracked), since, at);
-    losses_add(losses, LOSS_EVENT_PAIRS, pairs - trace->seen_pairs, since, at);
-    trace->seen_pairs = pairs;
-    losses_add(losses, LOSS_NO_CONTEXT,
-               gpu_untimed() - losses->of[LOSS_NO_CONTEXT].n, since, at);
-    losses_add(losses, LOSS_GROUP_TARGETS,
-               grown(&group_untimed, &trace->seen_untimed), since, at);
-    losses_add(losses, LOSS_GROWN_IDS,
-               births_unlike() - losses->of[LOSS_GROWN_IDS].n, since, at);
-    count_stacks(trace, since, at);
-    losses_add(losses, LOSS_COPIES,
-               unrecorded_copies() - losses->of[LOSS_COPIES].n, since, at);
+    count_lost_ops(trace, since, at);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        losses_reach(&trace->losses, all[i].loss, all[i].n, since, at);
     trace->looked_ns = at;
 }
 

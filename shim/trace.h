@@ -23,11 +23,9 @@ struct trace {
     bool full;         /* the size limit is reached */
     bool removed;      /* somebody has deleted the database */
     int64_t looked_ns; /* last look at the counters of lost slots */
-    uint64_t seen_ops, seen_launches, seen_comms, seen_leaves, seen_pairs,
-        seen_graphs, seen_graph_launches, seen_untracked, seen_untimed;
-    uint64_t seen_no_stack[3];
-    int64_t tied_ns; /* last clock row without a device */
-    int64_t rate_ns; /* since when gather.launches is counted for `auto` */
+    uint64_t seen_ops; /* of those counters, what `losses` has */
+    int64_t tied_ns;   /* last clock row without a device */
+    int64_t rate_ns;   /* since when gather.launches is counted for `auto` */
     uint64_t rate_launches;
     char tail[24];
     char options[1024];
