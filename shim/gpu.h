@@ -33,8 +33,9 @@ bool gpu_is_usable(struct gpu *gpu);
  * with that must not be touched. For good it is unusable if not. */
 bool gpu_lives(struct gpu *gpu);
 
-/* Of a new one, whose context is current, before anything is recorded on it:
- * without an anchor no pair can be read, and the pool would run dry. */
+/* Of a new one, whose context is current and captures left alone (capture.h),
+ * before anything is recorded on it: without an anchor no pair can be read, and
+ * the pool would run dry. */
 void gpu_tie_first(struct gpu *gpu);
 
 /* All of them, at most GPUS. */

@@ -70,12 +70,7 @@ static bool narrow(struct gpu *gpu, int tries, int64_t wait_ns)
 void gpu_tie_first(struct gpu *gpu)
 {
     enum { TRIES = 16 };
-    int mode = DRIVER_CAPTURE_RELAXED;
-    bool relaxed = driver.exchange_capture_mode &&
-                   driver.exchange_capture_mode(&mode) == DRIVER_OK;
     narrow(gpu, TRIES, FIRST_WAIT_NS);
-    if (relaxed)
-        driver.exchange_capture_mode(&mode);
 }
 
 static bool is_due(const struct gpu *gpu)
