@@ -1,11 +1,10 @@
 #include "graphs.h"
 
 #include "hash.h"
+#include "lock.h"
 #include "record.h"
-#include "thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 /* Sets of a few places each, so that a look-up is short whatever has been. */
@@ -17,28 +16,21 @@ struct place {
 };
 
 static _Atomic(struct place *) places; /* SETS * PLACES, made once */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INITIALIZER;
 static int64_t joined; /* numbers given so far */
 
-/* Around what has the lock: whoever comes in between on this thread, a handler
- * or a cancellation, does not meet it. */
-struct guard {
-    struct thread_hold thread;
-    int saved;
-};
-
-static void take(struct guard *guard)
+/* The program's errno, for give(). */
+static int take(void)
 {
-    guard->saved = errno;
-    thread_hold(&guard->thread);
-    pthread_mutex_lock(&lock);
+    int saved = errno;
+    lock_take(&lock);
+    return saved;
 }
 
-static void give(const struct guard *guard)
+static void give(int saved)
 {
-    pthread_mutex_unlock(&lock);
-    thread_release(&guard->thread);
-    errno = guard->saved;
+    lock_give(&lock);
+    errno = saved;
 }
 
 _Atomic uint64_t graphs_untracked;
@@ -134,20 +126,18 @@ void graphs_hold(const void *handle, int64_t graph)
 {
     if (!handle)
         return;
-    struct guard guard;
-    take(&guard);
+    int saved = take();
     hold(key_of(handle), graph);
-    give(&guard);
+    give(saved);
 }
 
 void graphs_add(const void *handle, int64_t graph)
 {
     if (!handle || !graph)
         return;
-    struct guard guard;
-    take(&guard);
+    int saved = take();
     hold(key_of(handle), join(held(key_of(handle)), graph));
-    give(&guard);
+    give(saved);
 }
 
 void graphs_add_to_capture(int64_t capture, int64_t graph)
@@ -155,10 +145,9 @@ void graphs_add_to_capture(int64_t capture, int64_t graph)
     if (!capture || !graph)
         return;
     uint64_t key = key_of_capture(capture);
-    struct guard guard;
-    take(&guard);
+    int saved = take();
     hold(key, join(held(key), graph));
-    give(&guard);
+    give(saved);
 }
 
 int64_t graphs_end_capture(int64_t capture)
@@ -166,12 +155,11 @@ int64_t graphs_end_capture(int64_t capture)
     if (!capture)
         return 0;
     uint64_t key = key_of_capture(capture);
-    struct guard guard;
-    take(&guard);
+    int saved = take();
     int64_t more = held(key);
     hold(key, 0);
     record_graph(capture, 0, 0);
     int64_t graph = join(capture, more);
-    give(&guard);
+    give(saved);
     return graph;
 }
