@@ -119,18 +119,19 @@ int descriptor_open(const char *path, int flags, mode_t mode)
     return open_high(path, flags, mode, false);
 }
 
-static bool is_still(const struct known *known)
+/* The file that we opened, and not one that has its number now. */
+static bool is_still(const struct known *known, struct stat *st)
 {
-    struct stat st;
-    return fstat(known->fd, &st) == 0 && st.st_dev == known->dev &&
-           st.st_ino == known->ino;
+    return fstat(known->fd, st) == 0 && st->st_dev == known->dev &&
+           st->st_ino == known->ino;
 }
 
 bool descriptor_is_ours(int fd)
 {
+    struct stat st;
     pthread_mutex_lock(&ours.lock);
     const struct known *known = find(fd);
-    bool is_ours = known && is_still(known);
+    bool is_ours = known && is_still(known, &st);
     pthread_mutex_unlock(&ours.lock);
     if (!is_ours)
         errno = EBADF;
@@ -143,7 +144,8 @@ bool descriptor_sqlite_robbed(void)
     pthread_mutex_lock(&ours.lock);
     for (int i = 0; i < DESCRIPTORS; i++) {
         const struct known *known = &ours.known[i];
-        robbed |= known->fd && known->sqlite && !is_still(known);
+        struct stat st;
+        robbed |= known->fd && known->sqlite && !is_still(known, &st);
     }
     pthread_mutex_unlock(&ours.lock);
     return robbed;
@@ -156,8 +158,8 @@ bool descriptor_sqlite_removed(void)
     for (int i = 0; i < DESCRIPTORS; i++) {
         const struct known *known = &ours.known[i];
         struct stat st;
-        removed |= known->fd && known->sqlite && fstat(known->fd, &st) == 0 &&
-                   st.st_ino == known->ino && st.st_nlink == 0;
+        removed |= known->fd && known->sqlite && is_still(known, &st) &&
+                   st.st_nlink == 0;
     }
     pthread_mutex_unlock(&ours.lock);
     return removed;
