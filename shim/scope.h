@@ -37,11 +37,12 @@ const char *scope_soname(const struct link_map *object);
  * have been taken by a thread that is not there. Its other locks are free. */
 bool scope_may_list(void);
 
-/* Whether it comes before us in the global scope. */
 /* Another copy of this library comes before us, and sees all that we do. */
 bool scope_is_second(void);
 
 bool scope_is_us(const struct link_map *object);
+
+/* Whether it comes before us in the global scope. */
 bool scope_is_before_us(const struct link_map *object);
 
 /* Whether an object between this one, which is before us, and us has the name.
