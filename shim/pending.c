@@ -30,11 +30,10 @@ static bool keep(const struct pending *call)
 
 bool pending_keep(const struct pending *call)
 {
-    int saved = errno, cancel = thread_hold_cancel();
+    int saved = errno;
     lock_take(&kept.lock);
     bool done = keep(call);
     lock_give(&kept.lock);
-    thread_allow_cancel(cancel);
     errno = saved;
     return done;
 }
