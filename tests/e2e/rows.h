@@ -9,8 +9,12 @@
 
 #include <stdbool.h>
 
+/* What errno is when a call is made, and what the stand-in leaves in it. */
+enum { ROWS_ERRNO_BEFORE = 4711, ROWS_ERRNO_AFTER = 4712 };
+
 struct rows_seen {
     const char *function;
+    int error; /* errno as it came */
     size_t size;
     unsigned char bytes[512]; /* the arguments, one after the other */
     ncclResult_t answer;      /* to give; the caller's to set */

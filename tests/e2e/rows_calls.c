@@ -1,7 +1,7 @@
 /*
  * Calls every row of nccl_ops.def with arguments of all bits and compares what
- * NCCL saw, and what came back. For each call it prints the row that a trace of
- * it has to hold:
+ * NCCL saw, what came back, and errno on both ways. For each call it prints the
+ * row that a trace of it has to hold:
  *
  *   op FUNCTION COUNT TYPE REDOP PEER STREAM RESULT
  *   call FUNCTION RESULT
@@ -13,6 +13,7 @@
 #include "rows.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,15 +77,26 @@ static uint64_t some_bits(void)
     return state;
 }
 
+static void compare_errno(int after)
+{
+    if (SEEN->error != ROWS_ERRNO_BEFORE)
+        complain("errno was another before NCCL was called");
+    if (after != ROWS_ERRNO_AFTER)
+        complain("errno is not as NCCL left it");
+}
+
 static ncclComm_t make(void)
 {
     ncclComm_t comm;
     ncclUniqueId id;
     for (size_t i = 0; i < sizeof(id.internal); i++)
         id.internal[i] = (char)some_bits();
+    wanted.function = "ncclCommInitRank";
     SEEN->answer = ncclSuccess;
+    errno = ROWS_ERRNO_BEFORE;
     if (TARGET(ncclCommInitRank)(&comm, NRANKS, id, RANK) != ncclSuccess)
         exit(2);
+    compare_errno(errno);
     printf("call ncclCommInitRank 0\n");
     return comm;
 }
@@ -153,10 +165,12 @@ static void begin(const char *function, ncclResult_t answer)
     taken = 0;
     memset(room, 0, sizeof(room));
     SEEN->answer = answer;
+    errno = ROWS_ERRNO_BEFORE;
 }
 
 static void compare(ncclResult_t result)
 {
+    compare_errno(errno);
     const struct rows_seen *seen = SEEN;
     if (!seen->function || strcmp(seen->function, wanted.function) != 0)
         complain("another function was called");

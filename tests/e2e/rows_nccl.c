@@ -4,6 +4,7 @@
  */
 #include "rows.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,9 @@ struct rows_seen *rows_seen(void)
 static void begin(const char *function)
 {
     seen.function = function;
+    seen.error = errno;
     seen.size = 0;
+    errno = ROWS_ERRNO_AFTER;
 }
 
 static void see(const void *argument, size_t size)
