@@ -330,8 +330,11 @@ static void test_repeated_id(void **state)
         for (int m = 0; m < n; m++)
             assert_true(uid[n][0] != uid[m][0]);
     }
-    /* One of two of these ranks, their first of that size. */
-    assert_true(identity_of_id(&id, 2, 0).uid != uid[0][0]);
+    /* One of five, the first of that size, and of one rank the first of all. */
+    uint64_t five = identity_of_id(&id, 5, 4).uid;
+    assert_true(five != uid[0][0]);
+    for (int rank = 0; rank < 4; rank++)
+        assert_true(identity_of_id(&id, 5, rank).uid == five);
 }
 
 /* An NCCL that numbers otherwise is noticed where both numbers are seen. */
