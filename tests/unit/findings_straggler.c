@@ -59,8 +59,7 @@ static struct found run(const char *layout, const char *more)
     assert_int_equal(system(command), 0);
     trace = files_open(folder);
     found = judge(trace);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
     return found;
 }
 

@@ -61,9 +61,8 @@ static void assert_says(const struct ct_finding_row *row, const char *words)
 /* A rank with n good all-reduces of comm 1, one every ms, 300 us each. */
 static sqlite3 *begin(const char *folder, int rank, int world, int n)
 {
-    sqlite3 *db = files_begin(folder, rank, world, 0);
+    sqlite3 *db = files_begin_reducing(folder, rank, world, 0);
 
-    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
     for (int i = 0; i < n; i++)
         files_op(db, i + 1, 1, i, (i + 1) * 1000 * US, 300 * US);
     files_sql(db, "INSERT INTO clock VALUES (100, 100, %d, 10000)", rank % 4);

@@ -116,7 +116,7 @@ sqlite3 *files_begin(const char *folder, int rank, int world, int host)
               " cmdline, rank, world_size, t0_ns, end_ns) VALUES ('uuid%d',"
               " 'h%d', 'id%d', 'boot%d', %d, 'x', 'x', %d, %d, %d, 999999999)",
               rank, host, host, host, 100 + rank, rank, world,
-              1000000000 + 10 * rank);
+              1000000000 + FILES_SKEW * rank);
     files_sql(db,
               "INSERT INTO device VALUES (%d, 'GPU-%d-%d', '0000:%02d:00.0',"
               " 'gpu', NULL, NULL, 'nvml')",
@@ -125,6 +125,14 @@ sqlite3 *files_begin(const char *folder, int rank, int world, int host)
               "INSERT INTO comm (id, uid, origin, nranks, rank, device)"
               " VALUES (1, 77, 'init', %d, %d, %d)",
               world, rank, rank % 4);
+    return db;
+}
+
+sqlite3 *files_begin_reducing(const char *folder, int rank, int world, int host)
+{
+    sqlite3 *db = files_begin(folder, rank, world, host);
+
+    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
     return db;
 }
 
@@ -189,6 +197,12 @@ struct ct_trace *files_open(const char *folder)
     if (!trace)
         fail_msg("%s", error);
     return trace;
+}
+
+void files_close(struct ct_trace *trace, const char *folder)
+{
+    ct_trace_free(trace);
+    files_remove(folder);
 }
 
 const struct ct_instance *files_instance(const struct ct_trace *trace,

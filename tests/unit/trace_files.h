@@ -10,9 +10,16 @@
 const char *files_folder(void);
 void files_remove(const char *folder);
 
+/* Process r's clock begins this many ns after that of process r - 1; times of
+ * ops are of their process. */
+#define FILES_SKEW 10
+
 /* An open rank file with schema, lookup tables, its process (rank of world on
  * host) with GPU rank % 4, and communicator 1 of all ranks, uid 77. */
 sqlite3 *files_begin(const char *folder, int rank, int world, int host);
+/* The same with class 1: all-reduces of 1000 elements of 4 bytes. */
+sqlite3 *files_begin_reducing(const char *folder, int rank, int world,
+                              int host);
 void files_end(sqlite3 *db);
 const char *files_path(const char *folder, int rank);
 
@@ -31,6 +38,8 @@ void files_launch(sqlite3 *db, int id, int grp, int comm, int nops, long start,
 
 /* Opens folder; the test fails if that fails. */
 struct ct_trace *files_open(const char *folder);
+/* Ends what it was opened for. */
+void files_close(struct ct_trace *trace, const char *folder);
 /* Opens it; error is what came out, "" when it worked. */
 struct ct_trace *files_try(const char *path, char *error, size_t size);
 

@@ -107,8 +107,7 @@ static void test_runs(void **state)
     assert_int_equal(trace->jobs[0].ninstances, 5);
     assert_int_equal(trace->jobs[0].nusages, 1);
     assert_int_equal(trace->jobs[0].usages[0].calls, 1 + 7 + 7 + 4 + 0);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_no_launch_seen(void **state)
@@ -126,8 +125,7 @@ static void test_no_launch_seen(void **state)
     assert_int_equal(trace->processes[0].runs, 5);
     assert_int_equal(trace->processes[0].replays, 0);
     assert_int_equal(trace->jobs[0].usages[0].calls, 5);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 struct told {
@@ -194,8 +192,7 @@ static void test_per_step(void **state)
                                            ? 2 * STEPS
                                            : STEPS);
     }
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Two graphs a step, captured anew every fifth, and nothing else; steps begin
@@ -247,8 +244,7 @@ static void test_steps_of_graphs(void **state)
     }
     for (k = 0; k < p->nops; k++)
         assert_true(p->ops[k].step == CT_NONE || k < 3 * CALLED);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Parts that are no older than their whole would never end. */
@@ -273,8 +269,7 @@ static void test_circle(void **state)
     assert_int_equal(graph_of(&trace->processes[0], 5)->runs, INT32_MAX);
     assert_int_equal(trace->jobs[0].usages[0].calls,
                      1 + 2 * (int64_t)INT32_MAX);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* What version 1 of the schema did not have. */
@@ -295,8 +290,7 @@ static void test_old_file(void **state)
     assert_int_equal(trace->processes[0].nops, 5);
     assert_int_equal(trace->processes[0].blind, 4);
     assert_int_equal(trace->jobs[0].usages[0].calls, 5);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 int main(void)

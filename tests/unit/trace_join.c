@@ -11,9 +11,8 @@
 /* A rank with one op, so that its trace counts. */
 static sqlite3 *begin(const char *folder, int rank, int world, int host)
 {
-    sqlite3 *db = files_begin(folder, rank, world, host);
+    sqlite3 *db = files_begin_reducing(folder, rank, world, host);
 
-    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
     files_op(db, 1, 1, 0, 5000, 700);
     return db;
 }
@@ -69,8 +68,7 @@ static void test_two_nodes(void **state)
     assert_int_equal(trace->jobs[0].comms[0].link, CT_LINK_NETWORK);
     assert_int_equal(trace->jobs[0].comms[0].nnodes, 2);
     assert_int_equal(trace->jobs[0].usages[0].link, CT_LINK_NETWORK);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_fabric(void **state)
@@ -94,8 +92,7 @@ static void test_fabric(void **state)
     expect_link(trace, 0, 1, CT_LINK_MNNVL, "topology");
     expect_link(trace, 1, 2, CT_LINK_NETWORK, "host");
     expect_link(trace, 2, 3, CT_LINK_NETWORK, "host");
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_jobs(void **state)
@@ -129,8 +126,7 @@ static void test_jobs(void **state)
     assert_int_equal(trace->jobs[0].comms[0].nknown, 2);
     assert_int_equal(trace->jobs[0].comms[0].members[1].process, 1);
     assert_int_equal(trace->jobs[0].comms[0].members[2].process, CT_NONE);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Tries of one launch come in the order in which they were started, whatever
@@ -162,8 +158,7 @@ static void test_tries(void **state)
     assert_int_equal(trace->jobs[1].start_real_ns, 2000);
     assert_string_equal(trace->jobs[1].run_id, "launch");
     assert_int_equal(trace->processes[0].job, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Without usable ranks from the launcher, those of the largest communicator
@@ -187,8 +182,7 @@ static void test_ranks(void **state)
     for (r = 0; r < 3; r++)
         assert_int_equal(trace->jobs[0].processes[r], 2 - r);
     assert_int_equal(trace->processes[0].rank, 2);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* One process that drives all GPUs holds every rank. */
@@ -237,8 +231,7 @@ static void test_one_process(void **state)
     assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, 600);
     assert_false(files_instance(trace, 0, 0)->bound);
     expect_link(trace, 0, 1, CT_LINK_NODE, "host");
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_clocks(void **state)
@@ -313,8 +306,7 @@ static void test_missing_member(void **state)
     job = &trace->jobs[0];
     assert_int_equal(ct_missing_rank(trace, job, 0, 0), CT_NONE);
     assert_int_equal(ct_missing_rank(trace, job, 1, 0), CT_NONE);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 int main(void)

@@ -15,9 +15,8 @@
 
 static sqlite3 *good(const char *folder, int rank)
 {
-    sqlite3 *db = files_begin(folder, rank, rank < 2 ? 2 : 4, 0);
+    sqlite3 *db = files_begin_reducing(folder, rank, rank < 2 ? 2 : 4, 0);
 
-    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
     files_op(db, 1, 1, 0, 5000, 700);
     return db;
 }
@@ -81,8 +80,7 @@ static void test_rows(void **state)
     assert_int_equal(trace->jobs[0].in_flight, 1);
     assert_int_equal(trace->jobs[0].lost_ops, 3);
     assert_int_equal(trace->jobs[0].missing, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Another version may number kinds, types and flags otherwise. */
@@ -114,8 +112,7 @@ static void test_numbers_by_name(void **state)
     assert_int_equal(trace->processes[0].classes[0].bytes, 4000);
     assert_int_equal(trace->processes[0].classes[1].kind, CT_OP_ALL_REDUCE);
     assert_int_equal(trace->processes[0].ops[0].flags, CT_FLAG_EVENT);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void write_file(const char *path, const char *bytes, size_t n)
@@ -159,8 +156,7 @@ static void test_version_1(void **state)
     assert_int_equal(p->classes[p->ops[2].cls].kind, CT_OP_ALL_REDUCE);
     assert_true(p->ops[2].gpu_ns > 2000000);
     assert_int_equal(p->nevents, 3);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_bad_files(void **state)
@@ -295,8 +291,7 @@ static void test_odd_counts(void **state)
         trace = files_open(folder);
         assert_int_equal(trace->processes[0].classes[0].count, 0);
         assert_int_equal(trace->processes[0].classes[0].bytes, 0);
-        ct_trace_free(trace);
-        files_remove(folder);
+        files_close(trace, folder);
     }
 }
 
@@ -325,8 +320,7 @@ static void test_bad_beside_good(void **state)
     assert_int_equal(trace->nskipped, 2);
     assert_non_null(strstr(trace->skipped[0], "a.db: not a database"));
     assert_non_null(strstr(trace->skipped[1], "same process as"));
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void copy(const char *from, const char *to)
@@ -452,9 +446,8 @@ static void test_many_files(void **state)
 
     (void)state;
     for (i = 0; i < 100; i++) {
-        sqlite3 *db = files_begin(folder, i, 100, i / 8);
+        sqlite3 *db = files_begin_reducing(folder, i, 100, i / 8);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_op(db, 1, 1, 0, 5000, 700 + i);
         files_end(db);
     }
@@ -467,8 +460,7 @@ static void test_many_files(void **state)
     }
     assert_int_equal(trace->jobs[0].instances[0].ranks, 100);
     assert_int_equal(trace->jobs[0].instances[0].transfer_ns, 700);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 int main(void)

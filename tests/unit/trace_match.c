@@ -8,10 +8,6 @@
 
 #include "trace_files.h"
 
-/* Process r's clock begins 10 ns after that of process r - 1: see files_begin;
- * starts below are of the process. */
-#define SKEW 10
-
 static void test_all_reduce(void **state)
 {
     const char *folder = files_folder();
@@ -20,9 +16,8 @@ static void test_all_reduce(void **state)
 
     (void)state;
     for (r = 0; r < 3; r++) {
-        sqlite3 *db = files_begin(folder, r, 3, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 3, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_op(db, 1, 1, 0, 5000 + 100 * r, 1000 - 100 * r);
         files_op(db, 2, 1, 1, 9000, 500);
         files_end(db);
@@ -52,8 +47,7 @@ static void test_all_reduce(void **state)
         assert_int_equal(job->usages[0].wait_ns, 100);
         assert_int_equal(job->missing, 0);
     }
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_missing_rank(void **state)
@@ -64,9 +58,8 @@ static void test_missing_rank(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 3, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 3, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_op(db, 1, 1, 0, 5000, 1000);
         if (r == 0)
             files_op(db, 2, 1, 7, 5000, 1000); /* others never came */
@@ -80,8 +73,7 @@ static void test_missing_rank(void **state)
     assert_int_equal(trace->jobs[0].mismatches, 0);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
     assert_int_equal(trace->jobs[0].usages[0].median_ns, 1000);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_mismatch(void **state)
@@ -92,9 +84,8 @@ static void test_mismatch(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 2, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_class(db, 2, 1, CT_OP_ALL_REDUCE, 1001, -1);
         files_class(db, 3, 1, CT_OP_ALL_GATHER, 1000, -1);
         files_class(db, 4, 1, CT_OP_BROADCAST, 1000, r);
@@ -115,8 +106,7 @@ static void test_mismatch(void **state)
     assert_false(files_instance(trace, 0, 4)->mismatch);
     assert_int_equal(trace->jobs[0].mismatches, 3);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_groups(void **state)
@@ -143,7 +133,7 @@ static void test_groups(void **state)
         /* An exchange: both directions share the interval. */
         files_grouped(db, 6, 3, 0, 3);
         files_grouped(db, 7, 4, 0, 3);
-        files_launch(db, 8, 3, 1, 2, 20000 + 1000 * r - SKEW * r,
+        files_launch(db, 8, 3, 1, 2, 20000 + 1000 * r - FILES_SKEW * r,
                      2000 - 1000 * r);
         files_end(db);
     }
@@ -170,8 +160,7 @@ static void test_groups(void **state)
     }
     assert_int_equal(trace->processes[0].launches[0].first_op, 0);
     assert_int_equal(trace->processes[0].launches[2].first_op, 3);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_untimed(void **state)
@@ -190,8 +179,7 @@ static void test_untimed(void **state)
     assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, CT_NO_TIME);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
     assert_int_equal(trace->jobs[0].usages[0].calls, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Ordinals so far apart that an index by ordinal would not fit. */
@@ -204,9 +192,8 @@ static void test_sparse_ordinals(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 2, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         for (i = 0; i < 3; i++)
             files_sql(db,
                       "INSERT INTO op VALUES (%d, 1, %u, NULL, %d, 9, 1, 50,"
@@ -220,8 +207,7 @@ static void test_sparse_ordinals(void **state)
         assert_int_equal(files_instance(trace, 0, i)->ranks, 2);
         assert_int_equal(files_instance(trace, 0, i)->ordinal, ordinals[i]);
     }
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* One rank's call fails: the calls after it still meet those of the other. */
@@ -234,9 +220,8 @@ static void test_refused(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 2, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_class(db, 2, 1, CT_OP_BROADCAST, 10, 99);
         files_class(db, 3, 1, CT_OP_SEND, -1, -5);
         files_op(db, 1, 1, 0, 5000, 700);
@@ -260,8 +245,7 @@ static void test_refused(void **state)
     assert_int_equal(files_instance(trace, 1, 1)->ranks, 2);
     assert_int_equal(trace->jobs[0].ninstances, 2);
     assert_int_equal(trace->jobs[0].mismatches, 0);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* One rank's first group was only simulated, and of its second a call failed:
@@ -275,9 +259,8 @@ static void test_never_launched(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 2, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_class(db, 2, 1, CT_OP_SEND, 1000, 0);
         if (r == 1) {
             files_grouped(db, 1, 1, 0, 1);
@@ -302,8 +285,7 @@ static void test_never_launched(void **state)
     assert_int_equal(p->ops[0].ordinal, 0);
     assert_int_equal(files_instance(trace, 1, 0)->ranks, 2);
     assert_int_equal(trace->jobs[0].ninstances, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* A group that was begun and never ended has no launch. Where a launch may have
@@ -329,9 +311,8 @@ static void test_never_ended(void **state)
         struct ct_trace *trace;
 
         for (r = 0; r < 2; r++) {
-            sqlite3 *db = files_begin(folder, r, 2, 0);
+            sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-            files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
             if (r == 1)
                 files_grouped(db, 1, 1, 0, 1);
             files_grouped(db, 2, 1, r, 2);
@@ -345,8 +326,7 @@ static void test_never_ended(void **state)
         assert_int_equal(p->nops, 2 - cases[i].simulated);
         if (cases[i].simulated)
             assert_int_equal(files_instance(trace, 1, 0)->ranks, 2);
-        ct_trace_free(trace);
-        files_remove(folder);
+        files_close(trace, folder);
     }
 }
 
@@ -361,9 +341,8 @@ static void test_one_sided(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 2, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_class(db, 2, 1, CT_OP_PUT_SIGNAL, 9000, 1 - r);
         files_class(db, 3, 1, CT_OP_WAIT_SIGNAL, 0, -1);
         files_class(db, 4, 1, r ? CT_OP_RECV : CT_OP_SEND, 50, 1 - r);
@@ -402,8 +381,7 @@ static void test_one_sided(void **state)
     assert_int_equal(reduce->transfer_ns, 800); /* no share for the put */
     assert_int_equal(trace->jobs[0].mismatches, 0);
     assert_int_equal(trace->jobs[0].ninstances, 6);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 int main(void)

@@ -84,9 +84,8 @@ static void ring_write(struct ring *ring, const char *path, size_t bytes)
 /* One op in the database, id 5 = position 4, stored while in its call. */
 static void write_db(const char *folder, int tail, const char *ring_path)
 {
-    sqlite3 *db = files_begin(folder, 0, 2, 0);
+    sqlite3 *db = files_begin_reducing(folder, 0, 2, 0);
 
-    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
     files_op(db, 4, 1, 0, 3000, 100);
     files_sql(db,
               "INSERT INTO op VALUES (5, 1, 1, NULL, 4000, NULL, NULL, NULL,"
@@ -158,8 +157,7 @@ static void test_graphs(void **state)
     assert_int_equal(ct_op_runs(p, &p->ops[1]), 1);
     assert_int_equal(ct_op_runs(p, &p->ops[2]), 3);
     assert_false(p->ops[2].flags & CT_FLAG_RUNNING);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Its slots end before the graph; what stands there is of others. */
@@ -177,8 +175,7 @@ static void test_old_ring(void **state)
     trace = files_open(folder);
     assert_int_equal(trace->processes[0].recovered, 1);
     assert_int_equal(trace->processes[0].ngraphs, 0);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Slots of each kind and in each state, behind five ops in the database. */
@@ -254,8 +251,7 @@ static void test_recover(void **state)
     assert_int_equal(p->launches[0].first_op, 3);
     assert_true(p->ops[4].flags & CT_FLAG_IN_CALL);
     assert_int_equal(trace->jobs[0].in_flight, 4);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void expect_nops(const char *folder, int nops, bool missing)
@@ -386,8 +382,7 @@ static void expect_end(enum ct_comm_event what, int result, bool left,
     assert_int_equal(p->left, left);
     assert_int_equal(p->dead, !left);
     assert_int_equal(trace->jobs[0].in_flight, in_flight);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_ended(void **state)

@@ -16,9 +16,8 @@ static void test_in_flight(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 2, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_class(db, 2, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_sql(db, "UPDATE op_class SET stream = 2 WHERE id = 2");
         for (i = 0; i < 4; i++)
@@ -38,8 +37,7 @@ static void test_in_flight(void **state)
     assert_true(trace->processes[0].ops[2].flags & CT_FLAG_RUNNING);
     assert_true(trace->processes[0].ops[3].flags & CT_FLAG_RUNNING);
     assert_int_equal(trace->jobs[0].in_flight, 5);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* A closed process whose trace was full: it is not known to hang. */
@@ -51,9 +49,8 @@ static void test_cut(void **state)
 
     (void)state;
     for (r = 0; r < 2; r++) {
-        sqlite3 *db = files_begin(folder, r, 2, 0);
+        sqlite3 *db = files_begin_reducing(folder, r, 2, 0);
 
-        files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
         files_op(db, 1, 1, 0, 1000, 500);
         files_sql(db,
                   "INSERT INTO op VALUES (2, 1, 1, NULL, 3000, 9, NULL,"
@@ -68,8 +65,7 @@ static void test_cut(void **state)
     assert_true(trace->processes[0].ops[1].flags & CT_FLAG_RUNNING);
     assert_false(trace->processes[1].ops[1].flags & CT_FLAG_RUNNING);
     assert_int_equal(trace->jobs[0].in_flight, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 int main(void)

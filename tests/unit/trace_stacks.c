@@ -17,9 +17,8 @@ enum { NSLOTS = 16 };
 /* Two stacks; the first op was called from the second of them. */
 static sqlite3 *stacks(const char *folder)
 {
-    sqlite3 *db = files_begin(folder, 0, 2, 0);
+    sqlite3 *db = files_begin_reducing(folder, 0, 2, 0);
 
-    files_class(db, 1, 1, CT_OP_ALL_REDUCE, 1000, -1);
     files_op(db, 1, 1, 0, 3000, 100);
     files_sql(db, "INSERT INTO module VALUES (4, '/opt/a', '00ff'),"
                   " (7, '/opt/b', NULL)");
@@ -54,8 +53,7 @@ static void test_rows(void **state)
     assert_int_equal(frames[1].module, CT_NONE);
     assert_true(frames[1].offset == UINT64_MAX);
     assert_null(p->modules[frames[2].module].build_id);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void expect(const char *sql, const char *text)
@@ -71,8 +69,7 @@ static void expect(const char *sql, const char *text)
     if (!strstr(error, text))
         fail_msg("%s: \"%s\" instead of \"%s\"", sql, error, text);
     assert_true(!trace == (*text != 0));
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_damage(void **state)

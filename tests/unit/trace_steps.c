@@ -73,8 +73,7 @@ static bool exact(const char *options)
     if (!right)
         printf("not exact: %s (%d steps)\n", options, trace->jobs[0].nsteps);
     fclose(truth);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
     return right;
 }
 
@@ -155,8 +154,7 @@ static void test_step_times(void **state)
             assert_true(i >= p->steps[p->ops[i].step].first_op);
             assert_true(i <= p->steps[p->ops[i].step].last_op);
         }
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_per_step(void **state)
@@ -185,8 +183,7 @@ static void test_per_step(void **state)
     }
     assert_int_equal(large, 2); /* one communicator per stage */
     assert_int_equal(scalars, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void no_steps(struct ct_trace *trace, const char *folder)
@@ -197,8 +194,7 @@ static void no_steps(struct ct_trace *trace, const char *folder)
     assert_int_equal(trace->jobs[0].step_ns, CT_NO_TIME);
     for (i = 0; i < trace->nprocesses; i++)
         assert_int_equal(trace->processes[i].nsteps, 0);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_sweeps(void **state)

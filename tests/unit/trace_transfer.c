@@ -8,10 +8,6 @@
 
 #include "trace_files.h"
 
-/* Process r's clock begins 10 ns after that of process r - 1: see files_begin;
- * starts below are of the process. */
-#define SKEW 10
-
 /* Ranks 0 and 1 of host_of[rank] transfer 1000 floats, four times. */
 static struct ct_trace *transfers(const char *folder, const int *host_of,
                                   const long *sends, const long *recvs,
@@ -27,7 +23,7 @@ static struct ct_trace *transfers(const char *folder, const int *host_of,
     db = files_begin(folder, 1, 2, host_of[1]);
     files_class(db, 1, 1, CT_OP_RECV, 1000, 0);
     for (i = 0; i < n; i++)
-        files_op(db, i + 1, 1, i, recvs[i] - SKEW, recv_ns[i]);
+        files_op(db, i + 1, 1, i, recvs[i] - FILES_SKEW, recv_ns[i]);
     files_end(db);
     return files_open(folder);
 }
@@ -60,8 +56,7 @@ static void test_p2p_on_one_clock(void **state)
     assert_true(i->overlapped);
     assert_int_equal(trace->jobs[0].nusages, 1);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 2);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static const int two_hosts[] = {0, 1};
@@ -84,8 +79,7 @@ static void test_p2p_on_two_clocks(void **state)
     assert_int_equal(files_instance(trace, 0, 2)->transfer_ns, 1000);
     assert_false(files_instance(trace, 0, 2)->estimated);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 6);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Too scattered to tell a transfer from a wait: no sample of anything. */
@@ -102,8 +96,7 @@ static void test_p2p_scattered(void **state)
         assert_true(files_instance(trace, 0, i)->estimated);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
     assert_int_equal(trace->jobs[0].usages[0].median_ns, 1010);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_p2p_alone(void **state)
@@ -123,8 +116,7 @@ static void test_p2p_alone(void **state)
     assert_int_equal(files_instance(trace, 0, 1)->transfer_ns, 700);
     assert_true(files_instance(trace, 0, 1)->bound);
     assert_int_equal(trace->jobs[0].usages[0].median_ns, CT_NO_TIME);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_rooted(void **state)
@@ -139,7 +131,7 @@ static void test_rooted(void **state)
 
         files_class(db, 1, 1, CT_OP_BROADCAST, 1000, 0);
         /* The root leaves early; rank 2 comes last and takes 700. */
-        files_op(db, 1, 1, 0, 5000 + 300 * r - SKEW * r,
+        files_op(db, 1, 1, 0, 5000 + 300 * r - FILES_SKEW * r,
                  r == 0   ? 200
                  : r == 1 ? 1000
                           : 700);
@@ -152,8 +144,7 @@ static void test_rooted(void **state)
     /* The data was on its way when rank 2 came: no sample of a bandwidth. */
     assert_true(files_instance(trace, 0, 0)->overlapped);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 /* Rank 2 comes when the others are done. They waited for nobody: what they took
@@ -173,12 +164,12 @@ static void test_rooted_without_waiting(void **state)
             sqlite3 *db = files_begin(folder, r, 3, 0);
 
             files_class(db, 1, 1, CT_OP_BROADCAST, 1000, 0);
-            files_op(db, 1, 1, 0, (r < 2 ? 5000 : 9000) - SKEW * r,
+            files_op(db, 1, 1, 0, (r < 2 ? 5000 : 9000) - FILES_SKEW * r,
                      r == 0   ? 1000
                      : r == 1 ? 1500
                               : 100);
             if (usual)
-                files_op(db, 2, 1, 1, 20000 - SKEW * r, 1000);
+                files_op(db, 2, 1, 1, 20000 - FILES_SKEW * r, 1000);
             files_end(db);
         }
         trace = files_open(folder);
@@ -186,8 +177,7 @@ static void test_rooted_without_waiting(void **state)
         assert_int_equal(files_wait(trace, 0, 0), 0);
         assert_int_equal(files_wait(trace, 1, 0), usual ? 500 : 0);
         assert_int_equal(files_wait(trace, 2, 0), 0);
-        ct_trace_free(trace);
-        files_remove(folder);
+        files_close(trace, folder);
     }
 }
 
@@ -203,15 +193,14 @@ static void test_rooted_in_time(void **state)
         sqlite3 *db = files_begin(folder, r, 2, 0);
 
         files_class(db, 1, 1, CT_OP_BROADCAST, 1000, 0);
-        files_op(db, 1, 1, 0, r ? 5000 - SKEW : 6000, r ? 1900 : 700);
+        files_op(db, 1, 1, 0, r ? 5000 - FILES_SKEW : 6000, r ? 1900 : 700);
         files_end(db);
     }
     trace = files_open(folder);
     assert_int_equal(files_instance(trace, 0, 0)->transfer_ns, 900);
     assert_false(files_instance(trace, 0, 0)->overlapped);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 1);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 int main(void)

@@ -62,8 +62,7 @@ static void test_transfers_under_waits(void **state)
     }
     assert_int_equal(all_reduces, 2);
     assert_int_equal(sends, 8);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_warm_up(void **state)
@@ -88,8 +87,7 @@ static void test_warm_up(void **state)
     assert_int_equal(trace->jobs[1].usages[0].nsamples, 10);
     assert_int_equal(trace->jobs[1].usages[0].samples[0], 105);
     assert_int_equal(trace->jobs[1].usages[0].median_ns, 110);
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void test_missing_file(void **state)
@@ -115,8 +113,7 @@ static void test_missing_file(void **state)
         assert_int_equal(instance->bound, comm->nknown < comm->nranks);
         assert_int_equal(instance->ranks, comm->nknown);
     }
-    ct_trace_free(trace);
-    files_remove(folder);
+    files_close(trace, folder);
 }
 
 static void same_usages(const struct ct_job *a, const struct ct_job *b)
