@@ -4,12 +4,11 @@
  * calls by one thread. Each op is a row of the trace or counted as lost.
  */
 #include "bench.h"
+#include "bench_trace.h"
 #include "commtrace/nccl_abi.h"
 
-#include <glob.h>
 #include <math.h>
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdint.h>
 #include <sys/wait.h>
 
@@ -66,31 +65,12 @@ static double run(int n)
     return bench_median(costs, n);
 }
 
-static int64_t ask(const char *dir, const char *sql)
-{
-    char pattern[4200];
-    glob_t found;
-    sqlite3 *db;
-    sqlite3_stmt *rows;
-    snprintf(pattern, sizeof(pattern), "%s/*.db", dir);
-    if (glob(pattern, 0, NULL, &found) != 0 ||
-        sqlite3_open(found.gl_pathv[0], &db) != SQLITE_OK ||
-        sqlite3_prepare_v2(db, sql, -1, &rows, NULL) != SQLITE_OK ||
-        sqlite3_step(rows) != SQLITE_ROW)
-        return -1;
-    int64_t n = sqlite3_column_int64(rows, 0);
-    sqlite3_finalize(rows);
-    sqlite3_close(db);
-    globfree(&found);
-    return n;
-}
-
 /* The recorder writes its last rows when the process ends. */
 static int check(const char *dir)
 {
-    int64_t ops = ask(dir, "SELECT count(*) FROM op");
-    int64_t lost = ask(dir, "SELECT coalesce(sum(n), 0) FROM loss"
-                            " WHERE what = 'op'");
+    int64_t ops = bench_trace_ask(dir, "SELECT count(*) FROM op");
+    int64_t lost = bench_trace_ask(dir, "SELECT coalesce(sum(n), 0) FROM loss"
+                                        " WHERE what = 'op'");
     if (ops == (THREADS + 1) * OPS && lost == 0)
         return 0;
     printf("bench threads: %lld ops of %d recorded, %lld lost FAILED\n",
