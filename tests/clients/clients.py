@@ -136,3 +136,12 @@ def torchrun(script, argv=(), ranks=2, nodes=1, watch=None, env=None,
 
 def trace_files(watch):
     return sorted(glob.glob(os.path.join(watch.trace, "*.db")))
+
+
+def main(*tests):
+    """Runs those that the command line names, else all, each in a folder."""
+    need_venv()
+    names = {test.__name__: test for test in tests}
+    for name in sys.argv[1:] or names:
+        with jobs.Scratch() as tmp:
+            names[name](tmp)

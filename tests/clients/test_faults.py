@@ -5,7 +5,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 
 import accounts
 import clients
@@ -200,13 +199,5 @@ def clocks(tmp):
     print("clocks: hosts 5,000 s apart, and 7 s, and 3 s: the same report")
 
 
-def main():
-    clients.need_venv()
-    tests = {"restart": restart, "skip": skip, "clocks": clocks}
-    for name in sys.argv[1:] or tests:
-        with jobs.Scratch() as tmp:
-            tests[name](tmp)
-
-
 if __name__ == "__main__":
-    main()
+    clients.main(restart, skip, clocks)

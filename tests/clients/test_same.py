@@ -7,7 +7,6 @@ import re
 import signal
 import statistics
 import subprocess
-import sys
 import time
 
 import clients
@@ -171,13 +170,5 @@ def overhead(tmp):
                   " ".join("%.3f" % math.exp(r) for r in ratios))
 
 
-def main():
-    clients.need_venv()
-    tests = {"output": output, "interrupt": interrupt, "overhead": overhead}
-    for name in sys.argv[1:] or tests:
-        with jobs.Scratch() as tmp:
-            tests[name](tmp)
-
-
 if __name__ == "__main__":
-    main()
+    clients.main(output, interrupt, overhead)
