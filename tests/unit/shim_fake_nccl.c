@@ -71,6 +71,16 @@ ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype,
     return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
+/* Called as no NCCL is, by a name of ours: as if a thread of the library's own
+ * began here. */
+ncclResult_t shim_fake_thread(ncclComm_t comm);
+
+ncclResult_t shim_fake_thread(ncclComm_t comm)
+{
+    static float data[8];
+    return ncclAllReduce(data, data, 8, 7, 0, comm, NULL);
+}
+
 static ncclResult_t make(ncclComm_t *comm, int nranks, int rank)
 {
     *comm = calloc(1, sizeof(**comm));

@@ -347,6 +347,29 @@ static void test_errors_pass(void **state)
     scenario_end(&s);
 }
 
+ncclResult_t shim_fake_thread(ncclComm_t comm);
+
+static void inner_calls(void)
+{
+    ncclComm_t comm;
+    ncclCommInitRank(&comm, 4, some_id(1), 2);
+    ncclAllReduce(data, data, 8, 7, 0, comm, stream);
+    if (shim_fake_thread(comm) != ncclSuccess)
+        _exit(1);
+    ncclAllReduce(data, data, 16, 7, 0, comm, stream);
+}
+
+/* What the library calls by its own public names is no call of the program. */
+static void test_inner_calls(void **state)
+{
+    struct scenario s;
+    (void)state;
+    scenario_run(&s, inner_calls);
+    assert_answer(&s, "SELECT op, count, ordinal FROM v_op",
+                  "all_reduce|8|0\nall_reduce|16|1");
+    scenario_end(&s);
+}
+
 static void end_inside_a_hook(void)
 {
     ncclComm_t comm;
@@ -389,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_comms_beyond_the_limit),
         cmocka_unit_test(test_end_inside_a_hook),
         cmocka_unit_test(test_errors_pass),
+        cmocka_unit_test(test_inner_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
