@@ -28,11 +28,42 @@ static void prepare(struct device *device)
     check_cuda(cudaMalloc((void **)&device->d, COUNT * sizeof(int)), "malloc");
 }
 
-static void reduce(struct device *device)
+static void reduce_in(struct device *device, cudaStream_t stream)
 {
     check_nccl(ncclAllReduce(device->d, device->d, COUNT, ncclInt32, ncclSum,
-                             device->comm, device->stream),
+                             device->comm, stream),
                "ncclAllReduce");
+}
+
+static void reduce(struct device *device)
+{
+    reduce_in(device, device->stream);
+}
+
+static int current(void)
+{
+    int number;
+
+    check_cuda(cudaGetDevice(&number), "cudaGetDevice");
+    return number;
+}
+
+/* Which GPU a default stream belongs to, the current context says: that is the
+ * program's before and after. */
+static void reduce_by_default(struct device *devices)
+{
+    const int before = current();
+
+    check_nccl(ncclGroupStart(), "start");
+    for (int i = 0; i < DEVICES; i++) {
+        reduce_in(&devices[i], NULL);
+        if (current() != before)
+            die("a call changes the current device");
+    }
+    check_nccl(ncclGroupEnd(), "end");
+    if (current() != before)
+        die("a group changes the current device");
+    check_cuda(cudaDeviceSynchronize(), "synchronize");
 }
 
 static void finish(struct device *device)
@@ -57,6 +88,7 @@ static void run_all(struct device *devices)
             reduce(&devices[i]);
         check_nccl(ncclGroupEnd(), "end");
     }
+    reduce_by_default(devices);
     for (int i = 0; i < DEVICES; i++)
         finish(&devices[i]);
 }

@@ -19,6 +19,7 @@ static void some_ops(void)
     ncclBcast(data, 8, 9, 3, comm, stream);
     ncclReduce(data, other, 0, 7, 2, 1, comm, stream);
     ncclSend(data, 5, 0, 1, comm, stream);
+    ncclSignal(1, 0, 0, 0, comm, stream);
     ncclSend(data, 5, 0, 1, comm, stream);
     ncclSend(data, 5, 0, 3, comm, stream);
     ncclRecv(data, 5, 0, 1, comm, stream);
@@ -44,6 +45,7 @@ static void test_ops(void **state)
         "bcast|1|8|16|bfloat16|-|3|2|4660|in_place|done\n"
         "reduce|1|0|0|float|max|1|3|4660|zero|done\n"
         "send|1|5|5|int8|-|1|0|4660|-|done\n"
+        "signal|1|0|0|-|-|1|0|4660|-|done\n"
         "send|1|5|5|int8|-|1|1|4660|-|done\n"
         "send|1|5|5|int8|-|3|0|4660|-|done\n"
         "recv|1|5|5|int8|-|1|0|4660|-|done\n"
@@ -77,7 +79,7 @@ static void test_comms(void **state)
                   "2|destroy|0\n1|destroy|0");
     assert_answer(&s, "SELECT count(DISTINCT uid) FROM comm", "2");
     assert_answer(&s, "SELECT id, version FROM library", "1|23203");
-    assert_answer(&s, "SELECT count(*) FROM op_class", "10");
+    assert_answer(&s, "SELECT count(*) FROM op_class", "11");
     scenario_end(&s);
 }
 
