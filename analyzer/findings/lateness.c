@@ -17,6 +17,8 @@ struct work {
     struct ct_lateness *lateness;
     struct arrival *arrivals; /* per instance */
     double *late_ns;          /* per row: in the step that is being walked */
+    struct ct_late **row_of;  /* per communicator of the process that is being
+                                 walked; NULL: none, or another holds its rank */
 };
 
 static bool is_large_p2p(const struct ct_usage *usage)
@@ -120,8 +122,6 @@ static void note_arrival(struct arrival *a, const struct ct_process *p,
     }
 }
 
-/* Row of a process in one of its communicators; NULL: none, or another holds
- * that rank. */
 static struct ct_late *row_in(const struct work *w, int process, int comm_row)
 {
     const struct ct_comm_row *comm =
@@ -135,34 +135,41 @@ static struct ct_late *row_in(const struct work *w, int process, int comm_row)
     return row->process == process ? row : NULL;
 }
 
-/* The row of the process that issued op; NULL: the op does not count. */
-static struct ct_late *row_of(const struct work *w, int process,
-                              const struct ct_op_row *op)
+static void turn_to(struct work *w, int process)
 {
-    const struct ct_process *p = &w->c->trace->processes[process];
-    const struct ct_instance *i;
+    const int ncomms = w->c->trace->processes[process].ncomms;
 
-    if (op->instance == CT_NONE || op->start_ns == CT_NO_TIME ||
-        op->gpu_ns == CT_NO_TIME || op->step == CT_NONE ||
-        p->steps[op->step].kind != CT_STEP_STEADY)
-        return NULL;
-    i = &w->c->job->instances[op->instance];
-    if (i->grouped || i->bound || i->mismatch ||
-        ct_op_infos[i->base].cls != CT_COLL)
-        return NULL;
-    return row_in(w, process, p->classes[op->cls].comm);
+    for (int i = 0; i < ncomms; i++)
+        w->row_of[i] = row_in(w, process, i);
 }
 
-static void note_arrivals(struct work *w)
+/* Whether who comes last to it may be told from its times. */
+static bool is_fair(const struct ct_instance *i)
 {
-    for (int i = 0; i < w->c->job->nprocesses; i++) {
-        const int id = w->c->job->processes[i];
-        const struct ct_process *p = &w->c->trace->processes[id];
+    return !i->grouped && !i->bound && !i->mismatch &&
+           ct_op_infos[i->base].cls == CT_COLL;
+}
 
-        for (int o = 0; o < p->nops; o++)
-            if (row_of(w, id, &p->ops[o]))
-                note_arrival(&w->arrivals[p->ops[o].instance], p, id,
-                             &p->ops[o]);
+/* The row of the process that issued op; NULL: the op does not count. */
+static struct ct_late *row_of(const struct work *w, const struct ct_process *p,
+                              const struct ct_op_row *op)
+{
+    return op->step == CT_NONE || op->instance == CT_NONE ||
+                   op->start_ns == CT_NO_TIME || op->gpu_ns == CT_NO_TIME
+               ? NULL
+               : w->row_of[p->classes[op->cls].comm];
+}
+
+static void note_step(struct work *w, int process,
+                      const struct ct_step_row *step)
+{
+    const struct ct_process *p = &w->c->trace->processes[process];
+
+    for (int o = step->first_op; o <= step->last_op; o++) {
+        const struct ct_op_row *op = &p->ops[o];
+
+        if (row_of(w, p, op) && is_fair(&w->c->job->instances[op->instance]))
+            note_arrival(&w->arrivals[op->instance], p, process, op);
     }
 }
 
@@ -186,25 +193,9 @@ static void end_row_step(struct ct_late *row, double ns)
     row->squares += ns * ns;
 }
 
-static void end_step(struct work *w, int process)
-{
-    const struct ct_process *p = &w->c->trace->processes[process];
-
-    for (int i = 0; i < p->ncomms; i++) {
-        struct ct_late *row = row_in(w, process, i);
-        double *late_ns;
-
-        if (!row)
-            continue;
-        late_ns = &w->late_ns[row - w->lateness->rows];
-        end_row_step(row, *late_ns);
-        *late_ns = 0;
-    }
-}
-
 static void add_op(struct work *w, int process, const struct ct_op_row *op)
 {
-    struct ct_late *row = row_of(w, process, op);
+    struct ct_late *row = row_of(w, &w->c->trace->processes[process], op);
     const struct arrival *a;
     double ns;
     bool it;
@@ -224,47 +215,57 @@ static void add_op(struct work *w, int process, const struct ct_op_row *op)
     w->late_ns[row - w->lateness->rows] += ns;
 }
 
-/* Waits of process: in each of its rows those of all other communicators. */
-static void add_waits(struct work *w, int process)
+/* What op waited; rows get what the process waits in other communicators. */
+static double add_wait(struct work *w, int process, int o)
 {
     const struct ct_process *p = &w->c->trace->processes[process];
-    double all = 0;
+    struct ct_op_cost cost;
+    struct ct_late *row;
 
-    for (int o = 0; o < p->nops; o++) {
-        const struct ct_op_row *op = &p->ops[o];
-        struct ct_late *row;
-        struct ct_op_cost cost;
+    if (p->ops[o].step == CT_NONE ||
+        !ct_op_cost(w->c->trace, process, o, &cost))
+        return 0;
+    row = w->row_of[p->classes[p->ops[o].cls].comm];
+    if (row)
+        row->wait_ns -= (double)cost.wait_ns;
+    return (double)cost.wait_ns;
+}
 
-        if (op->step == CT_NONE || p->steps[op->step].kind != CT_STEP_STEADY ||
-            !ct_op_cost(w->c->trace, process, o, &cost))
-            continue;
-        all += (double)cost.wait_ns;
-        row = row_in(w, process, p->classes[op->cls].comm);
-        if (row)
-            row->wait_ns -= (double)cost.wait_ns;
+static void weigh_step(struct work *w, int process,
+                       const struct ct_step_row *step)
+{
+    const struct ct_process *p = &w->c->trace->processes[process];
+    double wait_ns = 0;
+
+    for (int o = step->first_op; o <= step->last_op; o++) {
+        add_op(w, process, &p->ops[o]);
+        wait_ns += add_wait(w, process, o);
     }
     for (int i = 0; i < p->ncomms; i++) {
-        struct ct_late *row = row_in(w, process, i);
+        struct ct_late *row = w->row_of[i];
+        double *late_ns;
 
-        if (row)
-            row->wait_ns += all;
+        if (!row)
+            continue;
+        row->wait_ns += wait_ns;
+        late_ns = &w->late_ns[row - w->lateness->rows];
+        end_row_step(row, *late_ns);
+        *late_ns = 0;
     }
 }
 
-static void walk(struct work *w)
+static void each_steady_step(struct work *w,
+                             void (*told)(struct work *, int process,
+                                          const struct ct_step_row *))
 {
     for (int i = 0; i < w->c->job->nprocesses; i++) {
         const int id = w->c->job->processes[i];
         const struct ct_process *p = &w->c->trace->processes[id];
 
-        for (int s = 0; s < p->nsteps; s++) {
-            if (p->steps[s].kind != CT_STEP_STEADY)
-                continue;
-            for (int o = p->steps[s].first_op; o <= p->steps[s].last_op; o++)
-                add_op(w, id, &p->ops[o]);
-            end_step(w, id);
-        }
-        add_waits(w, id);
+        turn_to(w, id);
+        for (int s = 0; s < p->nsteps; s++)
+            if (p->steps[s].kind == CT_STEP_STEADY)
+                told(w, id, &p->steps[s]);
     }
 }
 
@@ -292,15 +293,22 @@ static void compare_steps(struct ct_late *rows, int n)
 static bool begin(const struct ct_case *c, struct work *w)
 {
     struct ct_lateness *l = w->lateness;
+    int most = 0;
 
     if (!lay_out(c, l))
         return false;
+    for (int i = 0; i < c->job->nprocesses; i++) {
+        const int n = c->trace->processes[c->job->processes[i]].ncomms;
+
+        most = n > most ? n : most;
+    }
+    w->row_of = calloc((size_t)most + 1, sizeof(*w->row_of));
     w->arrivals = calloc((size_t)c->job->ninstances + 1, sizeof *w->arrivals);
     w->late_ns = calloc((size_t)l->n + 1, sizeof *w->late_ns);
     l->of_step = calloc((size_t)(l->n + 1) * CT_STEPS_KEPT, sizeof *l->of_step);
     for (int i = 0; l->of_step && i < l->n; i++)
         l->rows[i].of_step = l->of_step + (size_t)i * CT_STEPS_KEPT;
-    return w->arrivals && w->late_ns && l->of_step;
+    return w->row_of && w->arrivals && w->late_ns && l->of_step;
 }
 
 int ct_lateness_measure(const struct ct_case *c, struct ct_lateness *lateness)
@@ -311,13 +319,14 @@ int ct_lateness_measure(const struct ct_case *c, struct ct_lateness *lateness)
     *lateness = (struct ct_lateness){0};
     good = begin(c, &w);
     if (good) {
-        note_arrivals(&w);
-        walk(&w);
+        each_steady_step(&w, note_step);
+        each_steady_step(&w, weigh_step);
         for (int i = 0; i < c->job->ncomms; i++)
             if (lateness->first[i] != CT_NONE)
                 compare_steps(&lateness->rows[lateness->first[i]],
                               c->job->comms[i].nranks);
     }
+    free((void *)w.row_of);
     free(w.arrivals);
     free(w.late_ns);
     if (good)
