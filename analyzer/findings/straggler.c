@@ -157,8 +157,8 @@ static void tell(const struct ct_case *c, const struct ct_late *late,
              "rank %d (%.30s) kept the others of the communicator of ranks %s "
              "waiting, most of all its ranks in %d of %d steps, by %.3g ms a "
              "step (last to %.0f %% of the %lld collectives to which one came "
-             "last), and waits for nobody "
-             "itself: %.3g ms of each step are lost [%.3g, %.3g]%s%s",
+             "last), and hardly waits "
+             "elsewhere itself: %.3g ms of each step are lost [%.3g, %.3g]%s%s",
              p->rank, p->host, ranks, late->dominated, steps,
              late->sum / late->steps / 1e6,
              100 * (double)late->last / (double)late->calls,

@@ -203,10 +203,11 @@ void ct_stuck_tell(const struct ct_hang *h, const struct ct_instance *instance,
                  "see what the absent ranks did: an exception, a branch that "
                  "the others did not take, or a long pause");
     } else {
-        add(row, "; all its ranks had come");
+        add(row, "; all its ranks had issued it");
         snprintf(row->advice, sizeof row->advice,
-                 "all ranks took part, so a link, a GPU or a peer process "
-                 "failed: see NCCL's log and the hosts'");
+                 "all ranks issued the call: look for a link, a GPU or a peer "
+                 "process that failed (NCCL's log, the hosts'), then for work "
+                 "before it on its stream that did not end");
     }
     if (instance->mismatch)
         add(row, "; ranks issued different calls under this number");

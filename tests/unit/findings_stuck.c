@@ -163,7 +163,7 @@ static void test_all_came(void **state)
     assert_null(find(&v, CT_FINDING_RANK_NEVER_CAME));
     assert_says(find(&v, CT_FINDING_OP_NEVER_ENDED),
                 "ranks 0-1 waited in all_reduce number 10");
-    assert_says(find(&v, CT_FINDING_OP_NEVER_ENDED), "all its ranks had come");
+    assert_says(find(&v, CT_FINDING_OP_NEVER_ENDED), "all its ranks had issued it");
     release(&v, folder);
 }
 
