@@ -12,6 +12,7 @@
 /* A process that communicates leaves a sign of life every second: less says
  * nothing about who was first. */
 #define SIGN_NS INT64_C(2500000000)
+#define UNSURE .5 /* on another host, or with its ring refused: may live */
 
 struct silence { /* the dead, by their last sign of life */
     const struct ct_process *first, *second;
@@ -99,12 +100,14 @@ static bool tell(const struct ct_case *c, const struct ct_process **dead,
         ct_finding_add(findings, CT_FINDING_PROCESS_DIED);
     const struct silence s = compare_silence(dead, n);
     char first[160], last[300] = "", who[80];
-    int recovered = 0;
+    int recovered = 0, unsure = 0;
 
     if (!row)
         return false;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         recovered += dead[i]->recovered;
+        unsure += dead[i]->ring_missing;
+    }
     qsort(ranks, (size_t)n, sizeof *ranks, by_rank);
     ct_rank_list(ranks, n, who, sizeof who);
     describe_first(&s, n, first, sizeof first);
@@ -114,8 +117,14 @@ static bool tell(const struct ct_case *c, const struct ct_process **dead,
         describe_last(s.first, last, sizeof last);
     snprintf(row->text, sizeof row->text,
              "%d of %d processes ended without closing their trace (rank %s)%s"
-             "%s; %d of their ops were read from the ring",
-             n, c->job->nprocesses, who, first, last, recovered);
+             "%s%s; %d of their ops were read from the ring",
+             n, c->job->nprocesses, who,
+             unsure ? ", or run where they cannot be reached: their rings are "
+                      "not here"
+                    : "",
+             first, last, recovered);
+    if (unsure)
+        row->confidence = UNSURE;
     snprintf(row->advice, sizeof row->advice,
              "see the ops in flight for what they were doing");
     return true;

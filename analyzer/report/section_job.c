@@ -15,6 +15,7 @@ struct job_card {
     int64_t ops, runs, lost_ops, missing_ranks, mismatches;
     char missing[80]; /* which ranks; "": none */
     int in_flight, dead_processes;
+    char dead[80];
 };
 
 static const struct out_column card_columns[] = {
@@ -76,13 +77,13 @@ static void fill_card(struct job_card *card, const struct view *view)
         card->missing_ranks =
             view_missing_ranks(view, card->missing, sizeof card->missing);
     card->mismatches = job->mismatches;
+    card->dead_processes = view_dead(view, card->dead, sizeof card->dead);
     for (int i = 0; i < job->nprocesses; i++) {
         const struct ct_process *p = &view->trace->processes[job->processes[i]];
 
         card->ops += p->nops;
         card->runs += p->runs;
         card->processes += p->part == 0;
-        card->dead_processes += p->dead && p->part == 0;
         if (!card->command)
             card->command = p->cmdline;
     }
@@ -152,8 +153,7 @@ static void say_trouble(struct out *out, const struct job_card *card)
     const char *label = "trouble"; /* of the first line */
 
     if (card->dead_processes) {
-        out_fact(out, label, "%d process%s died", card->dead_processes,
-                 card->dead_processes == 1 ? "" : "es");
+        out_fact(out, label, "%s", card->dead);
         label = "";
     }
     if (card->missing[0]) {

@@ -75,12 +75,14 @@ static void find_in_flight(struct process_line *line, const struct ct_job *job,
 
 static const char *how_ended(const struct ct_process *p)
 {
-    if (p->ring_missing)
-        return "died, ring out of reach: last ops are missing";
     if (p->dead)
-        return "died";
+        return p->ring_missing ? "died, or runs where it cannot be reached: "
+                                 "last ops are missing"
+                               : "died";
     if (p->left)
         return "had ended its communicators, did not close its trace";
+    if (p->ring_missing)
+        return "still running, ring out of reach: last ops are missing";
     return p->end_ns == CT_NO_TIME ? "still running" : "closed";
 }
 

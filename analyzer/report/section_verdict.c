@@ -59,24 +59,6 @@ add_issue(struct verdict *verdict, const char *format, ...)
     va_end(args);
 }
 
-/* One that is several ranks died once. */
-static bool is_dead(const struct view *view, int i)
-{
-    const struct ct_process *p =
-        &view->trace->processes[view->job->processes[i]];
-
-    return p->dead && p->part == 0;
-}
-
-static int count_dead(const struct view *view)
-{
-    int dead = 0;
-
-    for (int i = 0; i < view->job->nprocesses; i++)
-        dead += is_dead(view, i);
-    return dead;
-}
-
 static int64_t count_refused(const struct view *view)
 {
     int64_t refused = 0;
@@ -90,7 +72,7 @@ static void judge_data(struct verdict *verdict, const struct view *view)
 {
     const struct ct_job *job = view->job;
     const struct view_times *t = &view->times;
-    char ranks[80];
+    char ranks[80], dead[80];
 
     verdict->complete = true;
     if (job->lost_ops)
@@ -100,9 +82,8 @@ static void judge_data(struct verdict *verdict, const struct view *view)
         view_missing_ranks(view, ranks, sizeof ranks);
         add_issue(verdict, "%s left no trace", ranks);
     }
-    if (count_dead(view))
-        add_issue(verdict, "%d process%s died", count_dead(view),
-                  count_dead(view) == 1 ? "" : "es");
+    if (view_dead(view, dead, sizeof dead))
+        add_issue(verdict, "%s", dead);
     if (job->in_flight)
         add_issue(verdict, "%d op%s not known to have finished", job->in_flight,
                   ct_plural(job->in_flight));

@@ -277,3 +277,25 @@ int view_missing_ranks(const struct view *view, char *text, size_t size)
     free(traced);
     return world - view_traced_ranks(job);
 }
+
+/* A process that is several ranks died once. One whose ring is out of reach, as
+ * on another host, may as well run. */
+int view_dead(const struct view *view, char *text, size_t size)
+{
+    int dead = 0, unsure = 0;
+
+    for (int i = 0; i < view->job->nprocesses; i++) {
+        const struct ct_process *p =
+            &view->trace->processes[view->job->processes[i]];
+
+        if (!p->dead || p->part > 0)
+            continue;
+        dead++;
+        unsure += p->ring_missing;
+    }
+    *text = '\0';
+    if (dead)
+        snprintf(text, size, "%d process%s died%s", dead, dead == 1 ? "" : "es",
+                 unsure ? " or cannot be reached" : "");
+    return dead;
+}

@@ -84,14 +84,18 @@ extern const bool view_link_is_network[CT_LINK_COUNT];
 /* Ranks with a trace: a process may hold several. */
 int view_traced_ranks(const struct ct_job *job);
 
-/* "rank 3", "ranks 4-7", as far as it fits: which ranks of the job left no
- * trace; "some ranks" where that is not known. Returns how many. */
 /* Members of a communicator without a trace: "1 (rank 5), 3", with the rank in
  * the job where that follows; "" where there are none. */
 void view_missing_members(const struct view *view, int comm, char *text,
                           size_t size);
 
+/* "rank 3", "ranks 4-7", as far as it fits: which ranks of the job left no
+ * trace; "some ranks" where that is not known. Returns how many. */
 int view_missing_ranks(const struct view *view, char *text, size_t size);
+
+/* "2 processes died", and what else may be where that is not known for sure;
+ * "" where none did. Returns how many. */
+int view_dead(const struct view *view, char *text, size_t size);
 
 /* Ranks in the job of the known members of a communicator, ascending, each
  * once, into ranks (of comm->nranks); returns how many. */

@@ -354,6 +354,26 @@ static void trouble_is_told(void **state)
     free_fixture(f);
 }
 
+/* On another host nobody can say whether it lives. */
+static void out_of_reach_is_not_dead(void **state)
+{
+    struct fixture *f = new_fixture();
+    char *text;
+
+    (void)state;
+    for (int i = 2; i < 4; i++) {
+        f->processes[i].end_ns = CT_NO_TIME;
+        f->processes[i].ring_missing = true;
+    }
+    f->processes[3].dead = true;
+    text = report(f, OUT_AS_TEXT);
+    expect(text, "1 process died or cannot be reached");
+    expect(text, "still running, ring out of reach");
+    expect(text, "died, or runs where it cannot be reached");
+    free(text);
+    free_fixture(f);
+}
+
 static void json_has_every_section(void **state)
 {
     static const char *const keys[] = {
@@ -378,6 +398,7 @@ int main(void)
         cmocka_unit_test(text_tells_the_story),
         cmocka_unit_test(unknown_is_not_invented),
         cmocka_unit_test(trouble_is_told),
+        cmocka_unit_test(out_of_reach_is_not_dead),
         cmocka_unit_test(json_has_every_section),
     };
 
