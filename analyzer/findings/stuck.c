@@ -48,14 +48,7 @@ static bool hangs(const struct ct_job *job, const struct ct_process *p,
            is_long(job, ct_stuck_ns(p, op));
 }
 
-static bool is_collective(const struct ct_instance *instance)
-{
-    const enum ct_op_class cls = ct_op_infos[instance->base].cls;
-
-    return cls == CT_COLL || cls == CT_ROOTED;
-}
-
-/* Fills reached: per member, how many collectives it has issued. */
+/* Fills issued: per member, how many collectives it has issued. */
 static bool count_issued(struct ct_hang *h)
 {
     int members = 0;
@@ -78,7 +71,7 @@ static bool count_issued(struct ct_hang *h)
             int64_t *n = &h->issued[h->first[comm->comm] + comm->rank];
 
             if (op->instance != CT_NONE &&
-                is_collective(&h->job->instances[op->instance]) &&
+                ct_is_collective(h->job->instances[op->instance].base) &&
                 op->ordinal >= *n)
                 *n = (int64_t)op->ordinal + 1;
         }
@@ -96,7 +89,7 @@ enum ct_presence ct_stuck_presence(const struct ct_hang *h,
     if (process == CT_NONE)
         return CT_UNKNOWN;
     p = &h->trace->processes[process];
-    if (is_collective(instance)
+    if (ct_is_collective(instance->base)
             ? h->issued[h->first[instance->comm] + rank] > instance->ordinal
             : h->came[instance - h->job->instances] &
                   (rank == instance->dst ? CT_RECEIVER_CAME : CT_SENDER_CAME))
@@ -109,7 +102,7 @@ enum ct_presence ct_stuck_presence(const struct ct_hang *h,
 
 bool ct_stuck_takes_part(const struct ct_instance *instance, int rank)
 {
-    return is_collective(instance) || rank == instance->src ||
+    return ct_is_collective(instance->base) || rank == instance->src ||
            rank == instance->dst;
 }
 

@@ -138,9 +138,8 @@ static void say_instead(const struct ct_hang *h,
                         struct ct_finding_row *row)
 {
     const struct ct_process *p = &h->trace->processes[process];
-    const enum ct_op_class cls = ct_op_infos[instance->base].cls;
 
-    if (cls == CT_COLL || cls == CT_ROOTED)
+    if (ct_is_collective(instance->base))
         for (int r = 0; r < h->job->comms[instance->comm].nranks; r++)
             if (h->job->comms[instance->comm].members[r].process == process)
                 add(row,

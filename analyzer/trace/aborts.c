@@ -44,9 +44,7 @@ static void note_aborts(struct ct_process *p)
 static bool is_collective(const struct ct_process *p,
                           const struct ct_op_row *op)
 {
-    const enum ct_op_class cls = ct_op_infos[p->classes[op->cls].kind].cls;
-
-    return cls == CT_COLL || cls == CT_ROOTED;
+    return ct_is_collective(p->classes[op->cls].kind);
 }
 
 /* Whether the ops of p are all there, so that one that is not was not

@@ -53,7 +53,7 @@ static int sequence_of(struct ct_intern *keys, const struct ct_process *p,
 {
     const struct ct_op_class_row *class = &p->classes[op->cls];
     const enum ct_op_class cls = ct_op_infos[class->kind].cls;
-    const bool collective = cls == CT_COLL || cls == CT_ROOTED;
+    const bool collective = ct_is_collective(class->kind);
     const int key[3] = {class->comm, collective ? CT_NONE : (int)cls,
                         collective ? CT_NONE : class->peer};
 

@@ -32,11 +32,10 @@ static void name_tokens(struct ct_stream *s)
                            (uint64_t) class->redop, (uint64_t) class->peer,
                            class->count};
         int token = ct_intern_add(&tokens, key, sizeof(key));
-        enum ct_op_class cls = ct_op_infos[class->kind].cls;
 
         s->token_of[c] = token;
         s->tokens[token].sort = sort_of(&sorts, class);
-        s->tokens[token].collective = cls == CT_COLL || cls == CT_ROOTED;
+        s->tokens[token].collective = ct_is_collective(class->kind);
         s->tokens[token].hash = ct_mix64((uint64_t)token + 1);
     }
     s->nsorts = sorts.n;

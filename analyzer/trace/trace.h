@@ -43,6 +43,12 @@ struct ct_op_info {
 };
 extern const struct ct_op_info ct_op_infos[CT_OP_COUNT];
 
+/* Every rank of the communicator calls it. */
+static inline bool ct_is_collective(enum ct_op op)
+{
+    return ct_op_infos[op].cls == CT_COLL || ct_op_infos[op].cls == CT_ROOTED;
+}
+
 /* busbw / algbw of op on n ranks, as nccl-tests defines it. */
 double ct_wire_factor(enum ct_op op, int nranks);
 
