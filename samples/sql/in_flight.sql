@@ -1,5 +1,6 @@
 -- Which ops were never seen to finish? In a hang the first of each rank is what
 -- it waits in; the rest queue behind.
+-- flags & 384: in call or running; op_in_flight is the index of just that.
 .headers on
 .mode column
 SELECT v.rank, p.node_name, v.state, v.op, v.bytes,

@@ -1,4 +1,5 @@
 -- To which collectives, that others wait in, did some ranks never come?
+-- flags & 384: in call or running; op_in_flight is the index of just that.
 .headers on
 .mode column
 SELECT v.job, v.op, printf('%016x', v.uid) AS comm, v.ordinal,

@@ -1,5 +1,6 @@
 -- What does each rank wait in, at the end of its trace, and how many ops queue
 -- behind?
+-- flags & 384: in call or running; op_in_flight is the index of just that.
 .headers on
 .mode column
 SELECT v.rank, p.node_name, v.state, v.op, v.bytes,
