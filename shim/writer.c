@@ -100,11 +100,10 @@ static void report_done(enum request request)
     pthread_mutex_unlock(&writer.lock);
 }
 
-static uint64_t waiting_slots(const struct trace *trace)
+static uint64_t slots_so_far(const struct trace *trace)
 {
     return atomic_load_explicit(&trace->ring->header->head,
-                                memory_order_relaxed) -
-           trace->gather.next;
+                                memory_order_relaxed);
 }
 
 /* Before the driver is torn down: the GPU gets a moment to finish. */
@@ -123,16 +122,31 @@ struct pace {
     int64_t flush_ns; /* between flushes of everything */
     uint64_t early;   /* slots that are worth a transaction before */
     int64_t flushed_ns;
+    uint64_t seen; /* slots so far, at the last look */
     int64_t sleep_ms;
     int64_t retry_ns;
 };
+
+/* Soon again where much comes in, rarely where nothing does: each time costs
+ * the program's machine a wake-up. */
+static void set_pace(struct pace *pace, uint64_t head, uint64_t nslots)
+{
+    uint64_t came = head - pace->seen;
+    pace->seen = head;
+    if (came > nslots / 16)
+        pace->sleep_ms = SLEEP_MIN_MS;
+    else if (pace->sleep_ms < SLEEP_MAX_MS)
+        pace->sleep_ms += SLEEP_MIN_MS;
+}
 
 /* One look at the ring. Finished calls are stored in portions, calls in
  * progress only when it is time, or when room for more gets scarce. */
 static void look(struct trace *trace, struct pace *pace)
 {
-    uint64_t n = waiting_slots(trace), nslots = trace->ring->mask + 1;
+    uint64_t head = slots_so_far(trace), nslots = trace->ring->mask + 1;
+    uint64_t n = head - trace->gather.next;
     int64_t at = clock_ns();
+    set_pace(pace, head, nslots);
     if (trace->failing && at < pace->retry_ns)
         return;
     bool due = at - pace->flushed_ns >= pace->flush_ns;
@@ -143,11 +157,6 @@ static void look(struct trace *trace, struct pace *pace)
         pace->flushed_ns = at;
     if (trace_flush(trace, due || scarce) != 0)
         pace->retry_ns = clock_ns() + RETRY_MS * NS_PER_MS;
-    /* Soon again where much comes in, rarely where nothing does. */
-    pace->sleep_ms =
-        n > nslots / 16 ? SLEEP_MIN_MS : pace->sleep_ms + SLEEP_MIN_MS;
-    if (pace->sleep_ms > SLEEP_MAX_MS)
-        pace->sleep_ms = SLEEP_MAX_MS;
 }
 
 /* A process whose first thread has left ends with its last thread, which must
