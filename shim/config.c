@@ -47,39 +47,63 @@ static bool parse_sample(const char *text, struct timing *value)
     return true;
 }
 
+struct word {
+    const char *name;
+    int mode;
+};
+
+#define WORD(mode_, name_) {name_, mode_},
+#define WORDS(kind_)         \
+    (const struct word[])    \
+    {                        \
+        CONFIG_##kind_(WORD) \
+        {                    \
+            NULL, 0          \
+        }                    \
+    }
+
+static bool parse_word(const char *text, const struct word *words, int *mode)
+{
+    while (words->name && strcmp(text, words->name) != 0)
+        words++;
+    if (!words->name)
+        return false;
+    *mode = words->mode;
+    return true;
+}
+
 static bool parse_TIMING(const char *text, int64_t low, int64_t high,
                          struct timing *value)
 {
+    int mode;
     (void)low, (void)high;
     if (!strncmp(text, "sample:", 7))
         return parse_sample(text + 7, value);
-    for (int mode = TIMING_AUTO; mode < TIMING_SAMPLE; mode++) {
-        if (!strcmp(text, timing_name((enum timing_mode)mode))) {
-            *value = (struct timing){.mode = (enum timing_mode)mode};
-            return true;
-        }
-    }
-    return false;
+    if (!parse_word(text, WORDS(TIMING), &mode))
+        return false;
+    *value = (struct timing){.mode = (enum timing_mode)mode};
+    return true;
 }
 
-static bool parse_STACKS(const char *text, int64_t low, int64_t high,
-                         enum stacks_mode *value)
-{
-    static const char *const names[] = {"off", "first", "all"};
-    (void)low, (void)high;
-    for (int mode = STACKS_OFF; mode <= STACKS_ALL; mode++) {
-        if (!strcmp(text, names[mode])) {
-            *value = (enum stacks_mode)mode;
-            return true;
-        }
+#define PARSE_WORD(kind_, enum_)                                           \
+    static bool parse_##kind_(const char *text, int64_t low, int64_t high, \
+                              enum enum_ *value)                           \
+    {                                                                      \
+        int mode;                                                          \
+        (void)low, (void)high;                                             \
+        if (!parse_word(text, WORDS(kind_), &mode))                        \
+            return false;                                                  \
+        *value = (enum enum_)mode;                                         \
+        return true;                                                       \
     }
-    return false;
-}
+PARSE_WORD(STACKS, stacks_mode)
 
 const char *timing_name(enum timing_mode mode)
 {
-    static const char *const names[] = {"auto", "all", "off", "sample"};
-    return names[mode];
+    const struct word *words = WORDS(TIMING);
+    while (words->name && words->mode != (int)mode)
+        words++;
+    return words->name ? words->name : "sample";
 }
 
 struct complaints {

@@ -6,9 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum timing_mode { TIMING_AUTO, TIMING_ALL, TIMING_OFF, TIMING_SAMPLE };
+#include "commtrace/config.def"
 
-enum stacks_mode { STACKS_OFF, STACKS_FIRST, STACKS_ALL };
+#define CONFIG_MODE(mode_, name_) mode_,
+enum timing_mode { CONFIG_TIMING(CONFIG_MODE) TIMING_SAMPLE };
+enum stacks_mode { CONFIG_STACKS(CONFIG_MODE) };
+enum nccl_log_mode { CONFIG_NCCL_LOG(CONFIG_MODE) };
+enum profiler_mode { CONFIG_PROFILER(CONFIG_MODE) };
 
 struct timing {
     enum timing_mode mode;
@@ -20,6 +24,8 @@ struct timing {
 #define CONFIG_TYPE_SWITCH int64_t
 #define CONFIG_TYPE_TIMING struct timing
 #define CONFIG_TYPE_STACKS enum stacks_mode
+#define CONFIG_TYPE_NCCL_LOG enum nccl_log_mode
+#define CONFIG_TYPE_PROFILER enum profiler_mode
 
 struct config {
 #define CONFIG(id_, variable_, kind_, ...) CONFIG_TYPE_##kind_ id_;

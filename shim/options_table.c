@@ -6,6 +6,8 @@
 #define RANGE_SWITCH(low_, high_)
 #define RANGE_TIMING(low_, high_)
 #define RANGE_STACKS(low_, high_)
+#define RANGE_NCCL_LOG(low_, high_)
+#define RANGE_PROFILER(low_, high_)
 
 int main(void)
 {

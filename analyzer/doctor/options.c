@@ -15,8 +15,13 @@ extern char **environ;
 #define KIND_TEXT NULL
 #define KIND_NUMBER "N"
 #define KIND_SWITCH "N"
-#define KIND_TIMING "auto|all|off|sample:N"
-#define KIND_STACKS "off|first|all"
+#define WORD(mode_, name_) "|" name_
+#define KIND_TIMING (CONFIG_TIMING(WORD) "|sample:N") + 1
+#define KIND_STACKS (CONFIG_STACKS(WORD)) + 1
+#define KIND_NCCL_LOG (CONFIG_NCCL_LOG(WORD)) + 1
+#define KIND_PROFILER (CONFIG_PROFILER(WORD)) + 1
+
+#include "commtrace/config.def"
 
 static const struct option {
     const char *name;

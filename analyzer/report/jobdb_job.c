@@ -89,7 +89,11 @@ static void put_link(struct jobdb *db, uint64_t uid, int rank, int peer,
     jobdb_index(db, rank);
     jobdb_index(db, peer);
     jobdb_int(db, link);
+    jobdb_none(db);
+    jobdb_none(db);
+    jobdb_none(db);
     jobdb_text(db, evidence);
+    jobdb_none(db);
     jobdb_end(db);
 }
 

@@ -106,13 +106,13 @@ static void test_facts(void **state)
     assert_answer(&s,
                   "SELECT value FROM meta WHERE key IN ('closed', 'schema')"
                   " ORDER BY key",
-                  "1\n2");
+                  "1\n3");
     assert_answer(&s,
                   "SELECT value = (SELECT max(id) + 2 FROM op) FROM meta"
                   " WHERE key = 'ring_tail'",
                   "1");
     assert_answer(&s, "SELECT timing, sample_shift FROM policy", "auto|0");
-    assert_answer(&s, "PRAGMA user_version", "2");
+    assert_answer(&s, "PRAGMA user_version", "3");
     assert_answer(&s, "PRAGMA application_id", "1129599555");
     assert_answer(&s, "SELECT count(*) FROM loss", "0");
     assert_answer(&s, "SELECT source FROM device", "no CUDA driver");

@@ -118,7 +118,8 @@ sqlite3 *files_begin(const char *folder, int rank, int world, int host)
               rank, host, host, host, 100 + rank, rank, world,
               1000000000 + FILES_SKEW * rank);
     files_sql(db,
-              "INSERT INTO device VALUES (%d, 'GPU-%d-%d', '0000:%02d:00.0',"
+              "INSERT INTO device (id, uuid, pci, name, cluster, clique, "
+              "source) VALUES (%d, 'GPU-%d-%d', '0000:%02d:00.0',"
               " 'gpu', NULL, NULL, 'nvml')",
               rank % 4, host, rank, rank);
     files_sql(db,

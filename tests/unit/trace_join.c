@@ -39,14 +39,17 @@ static void test_two_nodes(void **state)
 
         if (r < 2)
             files_sql(db,
-                      "INSERT INTO gpu_link VALUES (%d, NULL, 'nvswitch',"
+                      "INSERT INTO gpu_link (device, peer_pci, kind, links, "
+                      "version, source) VALUES (%d, NULL, 'nvswitch',"
                       " 18, 4, 'nvml')",
                       r);
         if (r == 0)
-            files_sql(db, "INSERT INTO gpu_link VALUES (0, '0000:02:00.0',"
+            files_sql(db, "INSERT INTO gpu_link (device, peer_pci, kind, "
+                          "links, version, source) VALUES (0, '0000:02:00.0',"
                           " 'pcie', 0, 0, 'nvml')");
         if (r == 3) /* known from one side, and the better way counts */
-            files_sql(db, "INSERT INTO gpu_link VALUES (3, '0000:02:00.0',"
+            files_sql(db, "INSERT INTO gpu_link (device, peer_pci, kind, "
+                          "links, version, source) VALUES (3, '0000:02:00.0',"
                           " 'pcie', 0, 0, 'nvml'), (3, '0000:02:00.0',"
                           " 'nvlink', 4, 4, 'nvml')");
         if (r == 5) /* two ranks on one GPU */
@@ -193,7 +196,8 @@ static void test_one_process(void **state)
     struct ct_trace *trace;
 
     (void)state;
-    files_sql(db, "INSERT INTO device VALUES (1, 'GPU-b', '0000:99:00.0',"
+    files_sql(db, "INSERT INTO device (id, uuid, pci, name, cluster, clique, "
+                  "source) VALUES (1, 'GPU-b', '0000:99:00.0',"
                   " 'gpu', NULL, NULL, 'nvml')");
     files_sql(db, "INSERT INTO comm (id, uid, origin, nranks, rank, device)"
                   " VALUES (2, 77, 'init_all', 2, 1, 1)");
