@@ -54,8 +54,16 @@ case_config() {
         'straggler rank=1'
     expect_error "1: 'explode' is none of die, stop, error, async" \
         'fault rank=1 op=1 action=explode'
-    expect_error "1: 'maybe' is neither yes nor no" \
+    expect_error "1: 'maybe' is none of yes, no, switch, direct" \
         'nvlink maybe'
+    expect_error "1: 'maybe' is neither yes nor no" \
+        'p2p maybe'
+    expect_error "1: 'fddi' is none of ib, roce, tcp, plugin:NAME" \
+        'network fddi'
+    expect_error "1: 'plugin:' names no plugin" \
+        'network plugin:'
+    expect_error "1: '400' is not a rate like 400G" \
+        'nic_rate 400'
     expect_error "1: '3.0.0' is not an NCCL version like 2.28.9" \
         'nccl_version 3.0.0'
     rc=0

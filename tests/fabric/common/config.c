@@ -123,22 +123,122 @@ static int set_gpu(struct fabric_config *c, struct line *line)
     return set_name(line, c->gpu);
 }
 
-static int set_nvlink_domain(struct fabric_config *c, struct line *line)
-{
-    c->nvlink = 1;
-    return set_name(line, c->nvlink_domain);
-}
-
-static int set_nvlink(struct fabric_config *c, struct line *line)
+/* One of the names; the last has none. */
+static int set_word(struct line *line, const char *const *names,
+                    const char *reason, int *out)
 {
     const char *value = only_value(line);
 
     if (!value)
         return -1;
-    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-        return bad(line, value, "is neither yes nor no");
-    c->nvlink = !strcmp(value, "yes");
+    for (int i = 0; names[i]; i++) {
+        if (!strcmp(value, names[i])) {
+            *out = i;
+            return 0;
+        }
+    }
+    return bad(line, value, reason);
+}
+
+static int set_yes(struct line *line, int *out)
+{
+    static const char *const names[] = {"no", "yes", NULL};
+
+    return set_word(line, names, "is neither yes nor no", out);
+}
+
+static int set_nvlink(struct fabric_config *c, struct line *line)
+{
+    static const char *const names[] = {"no", "yes", "direct", "switch", NULL};
+    static const enum fabric_nvlink kinds[] = {
+        FABRIC_NVLINK_NONE, FABRIC_NVLINK_SWITCH, FABRIC_NVLINK_DIRECT,
+        FABRIC_NVLINK_SWITCH};
+    int i;
+
+    if (set_word(line, names, "is none of yes, no, switch, direct", &i))
+        return -1;
+    c->hardware.nvlink = kinds[i];
     return 0;
+}
+
+static int set_nvlink_version(struct fabric_config *c, struct line *line)
+{
+    return set_int(line, 1, 9, &c->hardware.nvlink_version);
+}
+
+static int set_nvlink_domain(struct fabric_config *c, struct line *line)
+{
+    c->hardware.nvlink = FABRIC_NVLINK_SWITCH;
+    return set_name(line, c->hardware.nvlink_domain);
+}
+
+static int set_p2p(struct fabric_config *c, struct line *line)
+{
+    return set_yes(line, &c->hardware.p2p);
+}
+
+static int set_pcie_switch(struct fabric_config *c, struct line *line)
+{
+    return set_int(line, 0, 64, &c->hardware.pcie_switch);
+}
+
+static int set_numa(struct fabric_config *c, struct line *line)
+{
+    return set_int(line, 0, 64, &c->hardware.numa);
+}
+
+static int set_c2c(struct fabric_config *c, struct line *line)
+{
+    return set_yes(line, &c->hardware.c2c);
+}
+
+static int set_network(struct fabric_config *c, struct line *line)
+{
+    static const char *const names[] = {
+        [FABRIC_TCP] = "tcp",
+        [FABRIC_IB] = "ib",
+        [FABRIC_ROCE] = "roce",
+        [FABRIC_PLUGIN] = NULL,
+    };
+    static const char plugin[] = "plugin:";
+    int network;
+
+    if (line->words > 1 && !strncmp(line->word[1], plugin, strlen(plugin))) {
+        line->word[1] += strlen(plugin);
+        c->hardware.network = FABRIC_PLUGIN;
+        return *line->word[1] ? set_name(line, c->hardware.plugin)
+                              : bad(line, plugin, "names no plugin");
+    }
+    if (set_word(line, names, "is none of ib, roce, tcp, plugin:NAME",
+                 &network))
+        return -1;
+    c->hardware.network = (enum fabric_network)network;
+    return 0;
+}
+
+static int set_nic_rate(struct fabric_config *c, struct line *line)
+{
+    const char *value = only_value(line);
+    char *end;
+    double gbps;
+
+    if (!value)
+        return -1;
+    gbps = strtod(value, &end);
+    if (end == value || strcmp(end, "G") != 0 || !(gbps >= 1 && gbps <= 10000))
+        return bad(line, value, "is not a rate like 400G");
+    c->hardware.nic_mbps = (int64_t)(gbps * 1000);
+    return 0;
+}
+
+static int set_nics(struct fabric_config *c, struct line *line)
+{
+    return set_int(line, 0, FABRIC_MAX_NICS, &c->hardware.nics);
+}
+
+static int set_gdr(struct fabric_config *c, struct line *line)
+{
+    return set_yes(line, &c->hardware.gdr);
 }
 
 static int set_seed(struct fabric_config *c, struct line *line)
@@ -352,7 +452,16 @@ static const struct keyword {
     {"seed", set_seed, 0},
     {"catch_up_ms", set_catch_up, 0},
     {"nvlink", set_nvlink, 0},
+    {"nvlink_version", set_nvlink_version, 0},
     {"nvlink_domain", set_nvlink_domain, 0},
+    {"p2p", set_p2p, 0},
+    {"pcie_switch", set_pcie_switch, 0},
+    {"numa", set_numa, 0},
+    {"c2c", set_c2c, 0},
+    {"network", set_network, 0},
+    {"nic_rate", set_nic_rate, 0},
+    {"nics", set_nics, 0},
+    {"gdr", set_gdr, 0},
     {"gpu", set_gpu, 0},
     {"nccl_version", set_nccl_version, 0},
     {"straggler", set_straggler, 1},
@@ -424,7 +533,17 @@ static void set_defaults(struct fabric_config *config)
             },
         .seed = 1,
         .catch_up_ns = 100000000,
-        .nvlink = 1,
+        .hardware =
+            {
+                .nvlink = FABRIC_NVLINK_SWITCH,
+                .nvlink_version = 4,
+                .p2p = 1,
+                .pcie_switch = 1,
+                .network = FABRIC_IB,
+                .nic_mbps = 400000,
+                .nics = -1,
+                .gdr = 1,
+            },
         .gpu = "Fabric GPU",
         .nccl_version = releases[RELEASES - 1].code,
     };

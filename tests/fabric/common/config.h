@@ -10,6 +10,7 @@
 
 #define FABRIC_MAX_RULES 64
 #define FABRIC_NAME 96
+#define FABRIC_MAX_NICS 64
 
 /* T = alpha + bytes / bandwidth, each times (1 +- jitter). */
 struct fabric_link {
@@ -40,14 +41,43 @@ struct fabric_fault {
     enum fabric_fault_action action;
 };
 
+enum fabric_nvlink {
+    FABRIC_NVLINK_NONE,
+    FABRIC_NVLINK_DIRECT, /* each GPU to every other one */
+    FABRIC_NVLINK_SWITCH
+};
+
+enum fabric_network {
+    FABRIC_TCP,
+    FABRIC_IB,
+    FABRIC_ROCE,
+    FABRIC_PLUGIN /* one that NCCL has a network plugin for */
+};
+
+/* What is inside a host, and what leaves it. common/machine.h says what is
+ * where. */
+struct fabric_hardware {
+    enum fabric_nvlink nvlink;
+    int nvlink_version;
+    char nvlink_domain[FABRIC_NAME]; /* empty: each host is its own */
+    int p2p;                         /* GPUs reach each other over PCIe */
+    int pcie_switch; /* GPUs that share a PCIe switch; 0: there is none */
+    int numa;        /* GPUs of a NUMA node; 0: the host has one node */
+    int c2c;
+    enum fabric_network network;
+    char plugin[FABRIC_NAME]; /* name of the network plugin */
+    int64_t nic_mbps;
+    int nics; /* per host; -1: not said */
+    int gdr;  /* NICs reach the memory of GPUs */
+};
+
 struct fabric_config {
     int hosts;
     int ranks_per_host;
     struct fabric_link link[FABRIC_LINK_CLASSES];
     uint64_t seed;
     int64_t catch_up_ns;
-    int nvlink;
-    char nvlink_domain[FABRIC_NAME]; /* empty: each host is its own */
+    struct fabric_hardware hardware;
     char gpu[FABRIC_NAME];
     int nccl_version;
     struct fabric_straggler straggler[FABRIC_MAX_RULES];

@@ -243,11 +243,18 @@ FABRIC_API CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *busId)
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
+static int peers_reach(void)
+{
+    const struct fabric_hardware *hardware = &fabric_config()->hardware;
+
+    return hardware->nvlink != FABRIC_NVLINK_NONE || hardware->p2p;
+}
+
 FABRIC_API CUresult cuDeviceGetP2PAttribute(int *value,
                                             CUdevice_P2PAttribute attribute,
                                             CUdevice src, CUdevice dst)
 {
-    int nvlink = fabric_config()->nvlink;
+    int nvlink = fabric_config()->hardware.nvlink != FABRIC_NVLINK_NONE;
 
     if (check_device(src) || check_device(dst))
         return CUDA_ERROR_INVALID_DEVICE;
@@ -258,7 +265,7 @@ FABRIC_API CUresult cuDeviceGetP2PAttribute(int *value,
         *value = nvlink ? 0 : 1;
         return CUDA_SUCCESS;
     case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-        *value = 1;
+        *value = peers_reach();
         return CUDA_SUCCESS;
     case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
     case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
@@ -273,7 +280,7 @@ FABRIC_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device,
 {
     if (check_device(device) || check_device(peer))
         return CUDA_ERROR_INVALID_DEVICE;
-    *can = device != peer;
+    *can = device != peer && peers_reach();
     return CUDA_SUCCESS;
 }
 

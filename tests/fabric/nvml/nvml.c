@@ -15,7 +15,6 @@
 #include "common/hash.h"
 
 #define MAX_DEVICES 64
-#define NVLINK_VERSION 4
 #define SWITCH_BUS 0x05u
 #define SWITCH_DEVICE_ID 0x22a310deu
 
@@ -277,7 +276,7 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1,
         return rc;
     if ((index == NVML_P2P_CAPS_INDEX_NVLINK ||
          index == NVML_P2P_CAPS_INDEX_ATOMICS) &&
-        !fabric_config()->nvlink)
+        !fabric_config()->hardware.nvlink)
         *status = NVML_P2P_STATUS_NOT_SUPPORTED;
     else
         *status = NVML_P2P_STATUS_OK;
@@ -292,7 +291,7 @@ static nvmlReturn_t check_link(nvmlDevice_t device, unsigned int link)
         return rc;
     if (link >= NVML_NVLINK_MAX_LINKS)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return fabric_config()->nvlink ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    return fabric_config()->hardware.nvlink ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
 FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device,
@@ -313,7 +312,7 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device,
     nvmlReturn_t rc = check_link(device, link);
 
     if (!rc)
-        *version = NVLINK_VERSION;
+        *version = (unsigned int)fabric_config()->hardware.nvlink_version;
     return rc;
 }
 
@@ -360,11 +359,11 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(
 /* A host's own NVSwitch is no fabric with a cluster id; a domain is. */
 static nvmlGpuFabricState_t fabric_state(unsigned char uuid[16])
 {
-    const char *domain = fabric_config()->nvlink_domain;
+    const char *domain = fabric_config()->hardware.nvlink_domain;
     uint64_t half[2];
 
     memset(uuid, 0, 16);
-    if (!*domain || !fabric_config()->nvlink)
+    if (!*domain || !fabric_config()->hardware.nvlink)
         return NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
     half[0] = fabric_hash(FABRIC_HASH_SEED, domain, strlen(domain));
     half[1] = fabric_mix(half[0]);
