@@ -1,9 +1,10 @@
 /*
  * Starts a job of several ranks on this machine, as torchrun would: sets RANK,
  * LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; with more
- * than one virtual host also NCCL_HOSTID. Where the FABRIC file asks for one of
- * the fabric's releases of NCCL, ranks find that one first. Passes signals on;
- * when a rank fails, ends the others and returns that rank's status.
+ * than one virtual host also NCCL_HOSTID. With a FABRIC file, each rank gets a
+ * COMMTRACE_SYSFS of its host, and where the file asks for one of the fabric's
+ * releases of NCCL, ranks find that one first. Passes signals on; when a rank
+ * fails, ends the others and returns that rank's status.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/config.h"
+#include "trees.h"
 
 /* After SIGTERM; then SIGKILL. */
 #define GRACE_S 5
@@ -32,6 +34,7 @@ struct launch {
     pid_t *pid; /* 0: ended */
     int running;
     int status; /* of the first rank that failed */
+    struct trees trees;
 };
 
 static void fail(const char *what)
@@ -144,11 +147,22 @@ static void choose_nccl(void)
     setenv("LD_LIBRARY_PATH", path, 1);
 }
 
+/* What the ranks are to take for /sys; theirs, unless somebody has chosen. */
+static void choose_sysfs(struct launch *l)
+{
+    const char *file = getenv("FABRIC");
+
+    if (!file || !*file || getenv("COMMTRACE_SYSFS"))
+        return;
+    if (trees_make(&l->trees, l->hosts))
+        fail("files of the hosts");
+}
+
 static void set_environment(const struct launch *l, int rank, int port)
 {
     int host = rank / l->per_host;
     int left = l->n - host * l->per_host;
-    char id[32];
+    char id[sizeof(l->trees.folder) + 32];
 
     set("RANK", rank);
     set("LOCAL_RANK", rank % l->per_host);
@@ -159,6 +173,10 @@ static void set_environment(const struct launch *l, int rank, int port)
     if (l->hosts > 1) {
         snprintf(id, sizeof(id), "host%d", host);
         setenv("NCCL_HOSTID", id, 1);
+    }
+    if (l->trees.pid) {
+        snprintf(id, sizeof(id), "%s/host%d", l->trees.folder, host);
+        setenv("COMMTRACE_SYSFS", id, 1);
     }
 }
 
@@ -266,6 +284,7 @@ int main(int argc, char **argv)
     if (!l.pid)
         fail("memory");
     choose_nccl();
+    choose_sysfs(&l);
     port = free_port();
     block(&set, &old);
     for (int i = 0; i < l.n; i++) {
@@ -277,6 +296,8 @@ int main(int argc, char **argv)
         l.running++;
     }
     wait_for_all(&l, &set);
+    if (l.trees.pid)
+        trees_end(&l.trees);
     free(l.pid);
     return l.status;
 }

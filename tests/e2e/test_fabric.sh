@@ -182,6 +182,33 @@ case_launch() {
     [ "$(grep -c hello "$scratch/out")" = 2 ] || fail "signals"
 }
 
+# Each rank has the files of its host, as long as launch lives.
+case_trees() {
+    export FABRIC="$machines/roce.fabric"
+    [ "$(COMMTRACE_SYSFS=/mine launch -n 1 -- sh -c 'echo $COMMTRACE_SYSFS')" = \
+        /mine ] || fail "a COMMTRACE_SYSFS that was chosen"
+    launch -n 8 -- sh -c 'cd $COMMTRACE_SYSFS
+        echo $RANK $(cat class/infiniband/mlx5_1/node_guid) \
+            $(cat bus/pci/devices/0000:13:00.0/numa_node) \
+            $(basename $(readlink -f class/net/rdma1/device)) \
+            $(basename $(readlink -f class/net/eth0/device/driver))
+        pwd >&2' 2>"$scratch/pwd" |
+        sort >"$scratch/out"
+    for rank in 0 1 2 3 4 5 6 7; do
+        echo $rank a088:c201:000$((rank / 4)):0001 1 0000:61:00.0 ice
+    done | diff - "$scratch/out" || fail "files of the hosts"
+    [ "$(sort -u "$scratch/pwd" | wc -l)" = 2 ] || fail "one folder per host"
+    for folder in $(cat "$scratch/pwd"); do
+        [ ! -e "$folder" ] || fail "$folder is still there"
+    done
+    launch -n 1 -- sh -c 'echo $COMMTRACE_SYSFS >'"$scratch/at"'
+        exec sleep 60' 2>/dev/null &
+    until [ -s "$scratch/at" ]; do sleep 0.05; done
+    kill -KILL $!
+    wait $! || true
+    while [ -e "$(cat "$scratch/at")" ]; do sleep 0.05; done
+}
+
 # Noise is that of the seed: the same in every run, another with another seed.
 sweep_with_seed() {
     sed "s/^link.*/& jitter=0.2/" "$machines/two_hosts.fabric" \

@@ -335,7 +335,9 @@ static void test_nvml(void)
     nvmlGpuP2PStatus_t p2p;
     nvmlEnableState_t state;
     nvmlPciInfo_t pci;
-    nvmlGpuFabricInfo_v2_t info = {.version = sizeof(info) | 2u << 24};
+    nvmlC2cModeInfo_v1_t c2c;
+    nvmlGpuTopologyLevel_t level;
+    nvmlGpuFabricInfoV_t info = {.version = nvmlGpuFabricInfo_v2};
 
     expect(nvmlDeviceGetCount_v2(&count) == NVML_ERROR_UNINITIALIZED, "init");
     expect(!nvmlInit_v2() && !nvmlDeviceGetCount_v2(&count) && count == 4,
@@ -357,6 +359,14 @@ static void test_nvml(void)
     expect(!nvmlDeviceGetGpuFabricInfoV(a, &info) &&
                info.state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED,
            "no NVLink domain beyond the host");
+    info.version = nvmlGpuFabricInfo_v3 + 1;
+    expect(nvmlDeviceGetGpuFabricInfoV(a, &info) ==
+               NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+           "versions of a struct");
+    expect(!nvmlDeviceGetC2cModeInfoV(a, &c2c) && !c2c.isC2cEnabled, "no C2C");
+    expect(!nvmlDeviceGetTopologyCommonAncestor(a, b, &level) &&
+               level == NVML_TOPOLOGY_HOSTBRIDGE,
+           "PCIe between them");
     expect(!nvmlShutdown() && nvmlShutdown() == NVML_ERROR_UNINITIALIZED,
            "shutdown");
 }

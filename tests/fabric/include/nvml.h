@@ -14,6 +14,7 @@ typedef enum nvmlReturn_enum {
     NVML_ERROR_NOT_SUPPORTED = 3,
     NVML_ERROR_NOT_FOUND = 6,
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
+    NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
     NVML_ERROR_UNKNOWN = 999
 } nvmlReturn_t;
 
@@ -29,6 +30,15 @@ typedef enum nvmlGpuP2PStatus_enum {
     NVML_P2P_STATUS_NOT_SUPPORTED = 5,
     NVML_P2P_STATUS_UNKNOWN = 6
 } nvmlGpuP2PStatus_t;
+
+typedef enum nvmlGpuLevel_enum {
+    NVML_TOPOLOGY_INTERNAL = 0,
+    NVML_TOPOLOGY_SINGLE = 10,
+    NVML_TOPOLOGY_MULTIPLE = 20,
+    NVML_TOPOLOGY_HOSTBRIDGE = 30,
+    NVML_TOPOLOGY_NODE = 40,
+    NVML_TOPOLOGY_SYSTEM = 50
+} nvmlGpuTopologyLevel_t;
 
 typedef enum nvmlGpuP2PCapsIndex_enum {
     NVML_P2P_CAPS_INDEX_READ = 0,
@@ -86,6 +96,25 @@ typedef struct {
     nvmlGpuFabricState_t state;
     unsigned int healthMask;
 } nvmlGpuFabricInfo_v2_t;
+#define nvmlGpuFabricInfo_v2 \
+    ((unsigned int)(sizeof(nvmlGpuFabricInfo_v2_t) | 2u << 24))
+
+typedef struct {
+    unsigned int version;
+    unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+    nvmlReturn_t status;
+    unsigned int cliqueId;
+    nvmlGpuFabricState_t state;
+    unsigned int healthMask;
+    unsigned char healthSummary;
+} nvmlGpuFabricInfo_v3_t;
+#define nvmlGpuFabricInfo_v3 \
+    ((unsigned int)(sizeof(nvmlGpuFabricInfo_v3_t) | 3u << 24))
+typedef nvmlGpuFabricInfo_v3_t nvmlGpuFabricInfoV_t;
+
+typedef struct {
+    unsigned int isC2cEnabled;
+} nvmlC2cModeInfo_v1_t;
 
 nvmlReturn_t nvmlInit(void);
 nvmlReturn_t nvmlInit_v2(void);
@@ -140,7 +169,12 @@ nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
 nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device,
                                         nvmlGpuFabricInfo_t *info);
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device,
-                                         nvmlGpuFabricInfo_v2_t *info);
+                                         nvmlGpuFabricInfoV_t *info);
+nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device,
+                                       nvmlC2cModeInfo_v1_t *info);
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1,
+                                                 nvmlDevice_t device2,
+                                                 nvmlGpuTopologyLevel_t *level);
 
 typedef struct nvmlProcessInfo_v1_st {
     unsigned int pid;

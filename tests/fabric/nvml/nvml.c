@@ -1,7 +1,4 @@
-/*
- * The stand-in NVML: the GPUs of this host, and over what they reach each
- * other. With nvlink, every GPU has all its links on an NVSwitch; with an
- * nvlink_domain, the switches of all hosts are one NVLink fabric.
+/* The stand-in NVML: the GPUs of this host. links.c tells how they are joined.
  */
 #include <nvml.h>
 
@@ -12,11 +9,9 @@
 #include "common/config.h"
 #include "common/export.h"
 #include "common/gpu.h"
-#include "common/hash.h"
+#include "nvml/device.h"
 
 #define MAX_DEVICES 64
-#define SWITCH_BUS 0x05u
-#define SWITCH_DEVICE_ID 0x22a310deu
 
 struct nvmlDevice_st {
     char unused;
@@ -26,18 +21,19 @@ struct nvmlDevice_st {
 static struct nvmlDevice_st device_at[MAX_DEVICES];
 static _Atomic int users;
 
-static int index_of(nvmlDevice_t device)
+int device_index(nvmlDevice_t device)
 {
     if (device < device_at || device >= device_at + gpu_count())
         return -1;
     return (int)(device - device_at);
 }
 
-static nvmlReturn_t check(nvmlDevice_t device)
+nvmlReturn_t device_check(nvmlDevice_t device)
 {
     if (atomic_load(&users) < 1)
         return NVML_ERROR_UNINITIALIZED;
-    return index_of(device) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+    return device_index(device) < 0 ? NVML_ERROR_INVALID_ARGUMENT
+                                    : NVML_SUCCESS;
 }
 
 static nvmlReturn_t put_text(char *out, unsigned int length, const char *text)
@@ -90,6 +86,8 @@ FABRIC_API const char *nvmlErrorString(nvmlReturn_t result)
         return "Not Found";
     case NVML_ERROR_INSUFFICIENT_SIZE:
         return "Insufficient Size";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+        return "Argument Version Mismatch";
     case NVML_ERROR_UNKNOWN:
         break;
     }
@@ -193,17 +191,17 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid,
 FABRIC_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device,
                                            unsigned int *index)
 {
-    nvmlReturn_t rc = check(device);
+    nvmlReturn_t rc = device_check(device);
 
     if (!rc)
-        *index = (unsigned int)index_of(device);
+        *index = (unsigned int)device_index(device);
     return rc;
 }
 
 FABRIC_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name,
                                           unsigned int length)
 {
-    nvmlReturn_t rc = check(device);
+    nvmlReturn_t rc = device_check(device);
 
     return rc ? rc : put_text(name, length, fabric_config()->gpu);
 }
@@ -211,30 +209,31 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name,
 FABRIC_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid,
                                           unsigned int length)
 {
-    nvmlReturn_t rc = check(device);
+    nvmlReturn_t rc = device_check(device);
     char text[48];
 
     if (rc)
         return rc;
-    uuid_text(index_of(device), text);
+    uuid_text(device_index(device), text);
     return put_text(uuid, length, text);
 }
 
-static void put_pci(nvmlPciInfo_t *pci, unsigned char bus, unsigned id)
+void device_pci(nvmlPciInfo_t *pci, unsigned bus, unsigned id)
 {
     *pci = (nvmlPciInfo_t){.bus = bus, .pciDeviceId = id};
-    snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:00.0", bus);
-    snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", bus);
+    snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:00.0",
+             bus & 0xff);
+    snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", bus & 0xff);
 }
 
 FABRIC_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device,
                                                 nvmlPciInfo_t *pci)
 {
-    nvmlReturn_t rc = check(device);
+    nvmlReturn_t rc = device_check(device);
 
     if (!rc)
-        put_pci(pci, (unsigned char)FABRIC_PCI_BUS(index_of(device)),
-                FABRIC_PCI_DEVICE_ID);
+        device_pci(pci, FABRIC_PCI_BUS(device_index(device)),
+                   FABRIC_PCI_DEVICE_ID);
     return rc;
 }
 
@@ -254,7 +253,7 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
                                                            int *major,
                                                            int *minor)
 {
-    nvmlReturn_t rc = check(device);
+    nvmlReturn_t rc = device_check(device);
 
     if (rc)
         return rc;
@@ -263,147 +262,11 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-FABRIC_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1,
-                                               nvmlDevice_t device2,
-                                               nvmlGpuP2PCapsIndex_t index,
-                                               nvmlGpuP2PStatus_t *status)
-{
-    nvmlReturn_t rc = check(device1);
-
-    if (!rc)
-        rc = check(device2);
-    if (rc)
-        return rc;
-    if ((index == NVML_P2P_CAPS_INDEX_NVLINK ||
-         index == NVML_P2P_CAPS_INDEX_ATOMICS) &&
-        !fabric_config()->hardware.nvlink)
-        *status = NVML_P2P_STATUS_NOT_SUPPORTED;
-    else
-        *status = NVML_P2P_STATUS_OK;
-    return NVML_SUCCESS;
-}
-
-static nvmlReturn_t check_link(nvmlDevice_t device, unsigned int link)
-{
-    nvmlReturn_t rc = check(device);
-
-    if (rc)
-        return rc;
-    if (link >= NVML_NVLINK_MAX_LINKS)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    return fabric_config()->hardware.nvlink ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
-}
-
-FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device,
-                                                 unsigned int link,
-                                                 nvmlEnableState_t *state)
-{
-    nvmlReturn_t rc = check_link(device, link);
-
-    if (!rc)
-        *state = NVML_FEATURE_ENABLED;
-    return rc;
-}
-
-FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device,
-                                                   unsigned int link,
-                                                   unsigned int *version)
-{
-    nvmlReturn_t rc = check_link(device, link);
-
-    if (!rc)
-        *version = (unsigned int)fabric_config()->hardware.nvlink_version;
-    return rc;
-}
-
-FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkCapability(
-    nvmlDevice_t device, unsigned int link, nvmlNvLinkCapability_t capability,
-    unsigned int *result)
-{
-    nvmlReturn_t rc = check_link(device, link);
-
-    (void)capability; /* an NVSwitch offers them all */
-    if (!rc)
-        *result = 1;
-    return rc;
-}
-
-FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device,
-                                                            unsigned int link,
-                                                            nvmlPciInfo_t *pci)
-{
-    nvmlReturn_t rc = check_link(device, link);
-
-    if (!rc)
-        put_pci(pci, (unsigned char)(SWITCH_BUS + link % 4), SWITCH_DEVICE_ID);
-    return rc;
-}
-
-FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device,
-                                                         unsigned int link,
-                                                         nvmlPciInfo_t *pci)
-{
-    return nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, pci);
-}
-
-FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(
-    nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type)
-{
-    nvmlReturn_t rc = check_link(device, link);
-
-    if (!rc)
-        *type = NVML_NVLINK_DEVICE_TYPE_SWITCH;
-    return rc;
-}
-
-/* A host's own NVSwitch is no fabric with a cluster id; a domain is. */
-static nvmlGpuFabricState_t fabric_state(unsigned char uuid[16])
-{
-    const char *domain = fabric_config()->hardware.nvlink_domain;
-    uint64_t half[2];
-
-    memset(uuid, 0, 16);
-    if (!*domain || !fabric_config()->hardware.nvlink)
-        return NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
-    half[0] = fabric_hash(FABRIC_HASH_SEED, domain, strlen(domain));
-    half[1] = fabric_mix(half[0]);
-    memcpy(uuid, half, sizeof(half));
-    return NVML_GPU_FABRIC_STATE_COMPLETED;
-}
-
-FABRIC_API nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device,
-                                                   nvmlGpuFabricInfo_t *info)
-{
-    nvmlReturn_t rc = check(device);
-
-    if (rc)
-        return rc;
-    *info = (nvmlGpuFabricInfo_t){.status = NVML_SUCCESS};
-    info->state = fabric_state(info->clusterUuid);
-    return NVML_SUCCESS;
-}
-
-/* Later versions of the struct only append. */
-FABRIC_API nvmlReturn_t
-nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v2_t *info)
-{
-    nvmlReturn_t rc = check(device);
-    unsigned int version = info->version;
-
-    if (rc)
-        return rc;
-    if ((version & 0xffffff) < sizeof(*info))
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *info = (nvmlGpuFabricInfo_v2_t){.version = version};
-    info->state = fabric_state(info->clusterUuid);
-    return NVML_SUCCESS;
-}
-
 /* Who uses a device is not kept: nobody does. */
 FABRIC_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(
     nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)
 {
-    nvmlReturn_t rc = check(device);
+    nvmlReturn_t rc = device_check(device);
 
     (void)infos;
     if (!rc)
