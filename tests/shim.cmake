@@ -47,6 +47,10 @@ foreach(name capture comm config identity rescue ring soak trace)
   add_shim_unit(${name})
 endforeach()
 
+# NCCL's log: facts against what was counted by other means.
+add_executable(nccl_log_dump ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_log_dump.c)
+target_link_libraries(nccl_log_dump PRIVATE commtrace_shim)
+
 # What only the library as it is shipped can show.
 if(NOT COMMTRACE_SANITIZE)
   add_shim_unit(purity)

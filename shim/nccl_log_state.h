@@ -1,0 +1,131 @@
+/* What the parts of the log's parser share; nobody else's business. */
+#ifndef SHIM_NCCL_LOG_STATE_H
+#define SHIM_NCCL_LOG_STATE_H
+
+#include "nccl_log.h"
+#include "text_scan.h"
+
+enum {
+    LOG_HOST = 64,
+    LOG_LINE = 8192,
+    LOG_PROCESSES = 8192, /* a power of two */
+    LOG_COMMS = 4096,
+    LOG_THREAD_SETS = 512, /* a power of two */
+    LOG_THREAD_WAYS = 8,
+    LOG_WAITING = 4096,
+    LOG_CHANNELS = 64,
+    LOG_CELLS = 24,
+    LOG_CONN_BITS = 2048,
+};
+
+/* Indices below are one more than they are; 0 is none. */
+
+struct log_process {
+    char host[LOG_HOST];
+    int64_t pid;
+    uint32_t comms; /* the latest; a list */
+    bool used;
+};
+
+struct log_comm {
+    uint32_t process; /* 0: free */
+    uint32_t next;    /* of its process */
+    uint64_t pointer;
+    unsigned birth;
+    uint64_t order; /* of its set-up, over all */
+    bool alive;
+    bool complete;
+    struct nccl_log_comm about;
+    struct nccl_log_ring rings[LOG_CHANNELS]; /* prev == next == -1: unknown */
+    struct nccl_log_tree trees[LOG_CHANNELS];
+    uint64_t conns[LOG_CONN_BITS / 64]; /* a Bloom filter of those it has */
+};
+
+struct log_thread {
+    uint32_t process; /* 0: free */
+    int64_t tid;
+    uint64_t used;
+    uint32_t comm;                /* that it sets up */
+    uint32_t run;                 /* that it connects at first use */
+    uint64_t called;              /* pointer that its last call named */
+    bool opening;                 /* it sets one up that has not been named */
+    struct nccl_log_comm pending; /* said before it is named */
+    uint32_t first, last;         /* facts that wait */
+    /* Columns of the table of predictions. */
+    uint8_t cells;
+    uint8_t algorithm[LOG_CELLS];
+    uint8_t protocol[LOG_CELLS];
+};
+
+struct log_waiting {
+    uint32_t next;
+    int rank; /* who says it, in its communicator; NCCL_LOG_UNKNOWN */
+    struct nccl_log_fact fact;
+};
+
+struct nccl_log {
+    int64_t pid;
+    char host[LOG_HOST]; /* empty: any */
+    nccl_log_sink *sink;
+    void *arg;
+    struct nccl_log_counts counts;
+    uint64_t clock; /* counts lines and set-ups */
+    uint32_t free_waiting;
+    uint32_t top_waiting; /* below which some have been used */
+    uint32_t top_comm;
+    size_t carried;
+    char carry[LOG_LINE];
+    char text[LOG_LINE + 1];
+    struct log_process processes[LOG_PROCESSES];
+    struct log_comm comms[LOG_COMMS];
+    struct log_thread threads[LOG_THREAD_SETS * LOG_THREAD_WAYS];
+    struct log_waiting waiting[LOG_WAITING];
+};
+
+/* One line, apart from its prefix. */
+struct log_line {
+    struct nccl_log *log;
+    struct log_thread *thread;
+    int device;
+    struct text text;
+};
+
+/* nccl_log_who.c: which communicator a line is of. */
+
+struct log_thread *log_who(struct nccl_log *log, struct text host, int64_t pid,
+                           int64_t tid);
+
+/* Length of the name of the known host of that process that the word ends
+ * with, or 0. */
+size_t log_known_host(const struct nccl_log *log, struct text word,
+                      int64_t pid);
+
+void log_comm_clear(struct nccl_log_comm *about);
+/* Numbers that are known in `more` replace those in `about`. */
+void log_comm_add(struct nccl_log_comm *about,
+                  const struct nccl_log_comm *more);
+
+/* The communicator that the thread sets up, or NULL. */
+struct log_comm *log_setting_up(const struct log_line *line);
+void log_tell_comm(const struct log_line *line, struct log_comm *comm,
+                   enum nccl_log_phase phase);
+void log_start(const struct log_line *line, uint64_t pointer,
+               const struct nccl_log_comm *about);
+void log_detail(const struct log_line *line, uint64_t pointer,
+                const struct nccl_log_comm *about);
+void log_complete(const struct log_line *line, uint64_t pointer,
+                  const struct nccl_log_comm *about);
+void log_end(const struct log_line *line, uint64_t pointer);
+
+/* Told now or when it is known whose it is. rank: who says it. */
+void log_tell(const struct log_line *line, struct nccl_log_fact *fact,
+              int rank);
+/* Decides about the connections that the thread has made at first use. */
+void log_settle(struct nccl_log *log, struct log_thread *thread);
+void log_settle_all(struct nccl_log *log, bool last);
+
+/* nccl_log_facts.c: what a line says. False: in no known shape. */
+bool log_facts(struct log_line *line);
+void log_message(const struct log_line *line, const char *kind);
+
+#endif

@@ -1,0 +1,662 @@
+/*
+ * Whose a line is. Processes, threads and communicators are known by the
+ * numbers that the log gives them, in tables of fixed size: when one is full,
+ * what was used longest ago goes.
+ */
+#include "hash.h"
+#include "nccl_log_state.h"
+
+static struct log_comm *comm_at(struct nccl_log *log, uint32_t index)
+{
+    return index ? &log->comms[index - 1] : NULL;
+}
+
+static uint32_t index_of(const struct nccl_log *log,
+                         const struct log_comm *comm)
+{
+    return comm ? (uint32_t)(comm - log->comms) + 1 : 0;
+}
+
+static struct log_process *process_of(struct nccl_log *log,
+                                      const struct log_thread *thread)
+{
+    return &log->processes[thread->process - 1];
+}
+
+/* Telling. */
+
+static uint64_t conn_bit(const struct nccl_log_conn *conn)
+{
+    uint64_t hash = hash_add((uint64_t)conn->channel, (uint64_t)conn->src);
+    hash = hash_add(hash, (uint64_t)conn->dst);
+    return hash_add(hash,
+                    (uint64_t)conn->end * 8 + (uint64_t)(conn->connector + 1)) %
+           LOG_CONN_BITS;
+}
+
+static bool has_conn(const struct log_comm *comm,
+                     const struct nccl_log_conn *conn)
+{
+    uint64_t bit = conn_bit(conn);
+    return comm->conns[bit / 64] >> bit % 64 & 1;
+}
+
+/* What of a fact helps to say whose later ones are. */
+static void remember(struct log_comm *comm, const struct nccl_log_fact *fact)
+{
+    if (fact->kind == NCCL_LOG_CONN) {
+        uint64_t bit = conn_bit(&fact->conn);
+        comm->conns[bit / 64] |= UINT64_C(1) << bit % 64;
+    } else if (fact->kind == NCCL_LOG_RING &&
+               (unsigned)fact->ring.channel < LOG_CHANNELS) {
+        comm->rings[fact->ring.channel] = fact->ring;
+    } else if (fact->kind == NCCL_LOG_TREE &&
+               (unsigned)fact->tree.channel < LOG_CHANNELS) {
+        comm->trees[fact->tree.channel] = fact->tree;
+    }
+}
+
+static bool same_tree(const struct nccl_log_tree *a,
+                      const struct nccl_log_tree *b)
+{
+    return a->channel == b->channel && a->up == b->up &&
+           memcmp(a->down, b->down, sizeof(a->down)) == 0;
+}
+
+/* Rings and trees come twice where the log has both of their kinds of lines. */
+static bool is_told(const struct log_comm *comm,
+                    const struct nccl_log_fact *fact)
+{
+    if (fact->kind == NCCL_LOG_RING &&
+        (unsigned)fact->ring.channel < LOG_CHANNELS) {
+        const struct nccl_log_ring *known = &comm->rings[fact->ring.channel];
+        return known->channel == fact->ring.channel &&
+               known->prev == fact->ring.prev && known->next == fact->ring.next;
+    }
+    if (fact->kind == NCCL_LOG_TREE &&
+        (unsigned)fact->tree.channel < LOG_CHANNELS)
+        return same_tree(&comm->trees[fact->tree.channel], &fact->tree);
+    return false;
+}
+
+static void tell(struct nccl_log *log, const struct log_thread *thread,
+                 struct log_comm *comm, bool likely, struct nccl_log_fact *fact)
+{
+    if (comm && is_told(comm, fact))
+        return;
+    const struct log_process *process = process_of(log, thread);
+    fact->source.host = process->host;
+    fact->source.pid = process->pid;
+    fact->source.tid = thread->tid;
+    fact->comm = (struct nccl_log_name){0};
+    if (comm) {
+        fact->comm.pointer = comm->pointer;
+        fact->comm.birth = comm->birth;
+        fact->comm.likely = likely;
+        remember(comm, fact);
+    }
+    log->counts.facts++;
+    log->counts.unnamed += !comm && fact->kind != NCCL_LOG_MESSAGE;
+    log->sink(log->arg, fact);
+}
+
+void log_tell_comm(const struct log_line *line, struct log_comm *comm,
+                   enum nccl_log_phase phase)
+{
+    struct nccl_log_fact fact = {
+        .kind = NCCL_LOG_COMM,
+        .source.device = line->device,
+        .about = comm->about,
+    };
+    fact.about.phase = phase;
+    tell(line->log, line->thread, comm, false, &fact);
+}
+
+/* Waiting. */
+
+static bool is_room_to_wait(const struct nccl_log *log)
+{
+    return log->free_waiting || log->top_waiting < LOG_WAITING;
+}
+
+static void tell_waiting(struct nccl_log *log, struct log_thread *thread,
+                         struct log_comm *comm, int rank);
+
+static void make_room_to_wait(struct nccl_log *log, struct log_thread *thread)
+{
+    if (!is_room_to_wait(log))
+        tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+    if (!is_room_to_wait(log))
+        log_settle_all(log, true);
+}
+
+static void wait_for_name(struct nccl_log *log, struct log_thread *thread,
+                          const struct nccl_log_fact *fact, int rank)
+{
+    make_room_to_wait(log, thread);
+    uint32_t index = log->free_waiting;
+    if (index)
+        log->free_waiting = log->waiting[index - 1].next;
+    else
+        index = ++log->top_waiting;
+    struct log_waiting *waiting = &log->waiting[index - 1];
+    waiting->next = 0;
+    waiting->rank = rank;
+    waiting->fact = *fact;
+    if (thread->last)
+        log->waiting[thread->last - 1].next = index;
+    else
+        thread->first = index;
+    thread->last = index;
+}
+
+/* Tells what waits in the thread and is of that rank, or of every rank where
+ * it is unknown. */
+static void tell_waiting(struct nccl_log *log, struct log_thread *thread,
+                         struct log_comm *comm, int rank)
+{
+    uint32_t index = thread->first;
+    thread->first = thread->last = 0;
+    while (index) {
+        struct log_waiting *waiting = &log->waiting[index - 1];
+        uint32_t next = waiting->next;
+        waiting->next = 0;
+        if (rank == NCCL_LOG_UNKNOWN || waiting->rank == NCCL_LOG_UNKNOWN ||
+            waiting->rank == rank) {
+            tell(log, thread, comm, false, &waiting->fact);
+            waiting->next = log->free_waiting;
+            log->free_waiting = index;
+        } else {
+            if (thread->last)
+                log->waiting[thread->last - 1].next = index;
+            else
+                thread->first = index;
+            thread->last = index;
+        }
+        index = next;
+    }
+}
+
+/* Threads. */
+
+static bool ends_with(struct text text, const char *end)
+{
+    size_t n = strlen(end);
+    return n && text_size(text) >= n && memcmp(text.end - n, end, n) == 0;
+}
+
+/* Other output may stand right before a host's name: a process with that
+ * number on a host that the word ends with is taken for it. */
+static bool is_process(const struct log_process *process, struct text host,
+                       int64_t pid)
+{
+    return process->pid == pid &&
+           (process->host[0] ? ends_with(host, process->host)
+                             : text_size(host) == 0);
+}
+
+/* Index of it or of a free one; 0: none of the next is. */
+static uint32_t seek_process(const struct nccl_log *log, struct text host,
+                             int64_t pid)
+{
+    uint32_t at = (uint32_t)hash_mix((uint64_t)pid) % LOG_PROCESSES;
+    for (uint32_t tries = 0; tries < LOG_PROCESSES / 2; tries++) {
+        const struct log_process *process = &log->processes[at];
+        if (!process->used || is_process(process, host, pid))
+            return at + 1;
+        at = (at + 1) % LOG_PROCESSES;
+    }
+    return 0;
+}
+
+static uint32_t find_process(struct nccl_log *log, struct text host,
+                             int64_t pid)
+{
+    uint32_t index = seek_process(log, host, pid);
+    if (index && !log->processes[index - 1].used) {
+        struct log_process *process = &log->processes[index - 1];
+        process->used = true;
+        process->pid = pid;
+        text_copy(process->host, sizeof(process->host), host);
+    }
+    return index;
+}
+
+size_t log_known_host(const struct nccl_log *log, struct text word, int64_t pid)
+{
+    uint32_t index = seek_process(log, word, pid);
+    return index ? strlen(log->processes[index - 1].host) : 0;
+}
+
+static void forget_all(struct nccl_log *log)
+{
+    log_settle_all(log, true);
+    memset(log->processes, 0, sizeof(log->processes));
+    memset(log->comms, 0, sizeof(log->comms));
+    memset(log->threads, 0, sizeof(log->threads));
+    log->top_comm = 0;
+}
+
+static void forget_thread(struct nccl_log *log, struct log_thread *thread)
+{
+    if (!thread->process)
+        return;
+    log_settle(log, thread);
+    tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+    memset(thread, 0, sizeof(*thread));
+}
+
+struct log_thread *log_who(struct nccl_log *log, struct text host, int64_t pid,
+                           int64_t tid)
+{
+    uint32_t process = find_process(log, host, pid);
+    if (!process) {
+        forget_all(log);
+        process = find_process(log, host, pid);
+    }
+    uint64_t hash = hash_add(process, (uint64_t)tid);
+    struct log_thread *set =
+        log->threads + hash % LOG_THREAD_SETS * LOG_THREAD_WAYS;
+    struct log_thread *oldest = set;
+    for (struct log_thread *way = set; way < set + LOG_THREAD_WAYS; way++) {
+        if (way->process == process && way->tid == tid) {
+            way->used = log->clock;
+            return way;
+        }
+        if (way->used < oldest->used)
+            oldest = way;
+    }
+    forget_thread(log, oldest);
+    oldest->process = process;
+    oldest->tid = tid;
+    oldest->used = log->clock;
+    log_comm_clear(&oldest->pending);
+    return oldest;
+}
+
+/* Communicators. */
+
+void log_comm_clear(struct nccl_log_comm *about)
+{
+    memset(about, 0, sizeof(*about));
+    about->rank = about->nranks = about->device = NCCL_LOG_UNKNOWN;
+    about->nodes = about->local_ranks = about->mnnvl = NCCL_LOG_UNKNOWN;
+    about->channels = about->nvls_channels = NCCL_LOG_UNKNOWN;
+    about->p2p_channels = NCCL_LOG_UNKNOWN;
+}
+
+static void add(int *to, int from)
+{
+    if (from != NCCL_LOG_UNKNOWN)
+        *to = from;
+}
+
+void log_comm_add(struct nccl_log_comm *about, const struct nccl_log_comm *more)
+{
+    if (more->hash)
+        about->hash = more->hash;
+    if (more->parent)
+        about->parent = more->parent;
+    add(&about->rank, more->rank);
+    add(&about->nranks, more->nranks);
+    add(&about->device, more->device);
+    add(&about->nodes, more->nodes);
+    add(&about->local_ranks, more->local_ranks);
+    add(&about->mnnvl, more->mnnvl);
+    add(&about->channels, more->channels);
+    add(&about->nvls_channels, more->nvls_channels);
+    add(&about->p2p_channels, more->p2p_channels);
+    if (more->network[0])
+        memcpy(about->network, more->network, sizeof(about->network));
+}
+
+static struct log_comm *find_comm(struct nccl_log *log,
+                                  const struct log_thread *thread,
+                                  uint64_t pointer)
+{
+    struct log_comm *comm = comm_at(log, process_of(log, thread)->comms);
+    while (comm && comm->pointer != pointer)
+        comm = comm_at(log, comm->next);
+    return comm;
+}
+
+static void unlink_comm(struct nccl_log *log, struct log_comm *comm)
+{
+    uint32_t *link = &log->processes[comm->process - 1].comms;
+    while (*link && *link != index_of(log, comm))
+        link = &comm_at(log, *link)->next;
+    *link = comm->next;
+}
+
+static void drop_comm(struct nccl_log *log, struct log_comm *comm)
+{
+    uint32_t index = index_of(log, comm);
+    unlink_comm(log, comm);
+    for (int i = 0; i < LOG_THREAD_SETS * LOG_THREAD_WAYS; i++) {
+        struct log_thread *thread = &log->threads[i];
+        if (thread->comm == index)
+            thread->comm = 0;
+        if (thread->run == index)
+            thread->run = 0;
+    }
+    memset(comm, 0, sizeof(*comm));
+}
+
+/* A dead one before a living one, an old one before a young one. */
+static bool is_less_needed(const struct log_comm *a, const struct log_comm *b)
+{
+    if (a->alive != b->alive)
+        return !a->alive;
+    return a->order < b->order;
+}
+
+static struct log_comm *free_comm(struct nccl_log *log)
+{
+    if (log->top_comm < LOG_COMMS)
+        return &log->comms[log->top_comm++];
+    struct log_comm *least = log->comms;
+    for (int i = 1; i < LOG_COMMS; i++)
+        if (is_less_needed(&log->comms[i], least))
+            least = &log->comms[i];
+    drop_comm(log, least);
+    return least;
+}
+
+static void forget_ways(struct log_comm *comm)
+{
+    memset(comm->conns, 0, sizeof(comm->conns));
+    for (int i = 0; i < LOG_CHANNELS; i++)
+        comm->rings[i].channel = comm->trees[i].channel = NCCL_LOG_UNKNOWN;
+}
+
+/* A communicator that begins, at an address where others may have been. */
+static struct log_comm *bear(struct nccl_log *log, struct log_thread *thread,
+                             uint64_t pointer)
+{
+    struct log_comm *comm = find_comm(log, thread, pointer);
+    unsigned birth = 0;
+    if (comm) {
+        birth = comm->birth + 1;
+        unlink_comm(log, comm);
+    } else {
+        comm = free_comm(log);
+    }
+    struct log_process *process = process_of(log, thread);
+    comm->process = thread->process;
+    comm->next = process->comms;
+    process->comms = index_of(log, comm);
+    comm->pointer = pointer;
+    comm->birth = birth;
+    comm->order = ++log->clock;
+    comm->alive = true;
+    comm->complete = false;
+    log_comm_clear(&comm->about);
+    forget_ways(comm);
+    return comm;
+}
+
+struct log_comm *log_setting_up(const struct log_line *line)
+{
+    return comm_at(line->log, line->thread->comm);
+}
+
+static void take_pending(struct log_thread *thread, struct log_comm *comm,
+                         const struct nccl_log_comm *about)
+{
+    log_comm_add(&comm->about, &thread->pending);
+    log_comm_add(&comm->about, about);
+    log_comm_clear(&thread->pending);
+}
+
+void log_start(const struct log_line *line, uint64_t pointer,
+               const struct nccl_log_comm *about)
+{
+    log_settle(line->log, line->thread);
+    struct log_comm *comm = bear(line->log, line->thread, pointer);
+    line->thread->comm = index_of(line->log, comm);
+    line->thread->run = 0;
+    line->thread->opening = false;
+    take_pending(line->thread, comm, about);
+    log_tell_comm(line, comm, NCCL_LOG_START);
+}
+
+void log_detail(const struct log_line *line, uint64_t pointer,
+                const struct nccl_log_comm *about)
+{
+    struct log_comm *comm = find_comm(line->log, line->thread, pointer);
+    if (!comm) {
+        log_start(line, pointer, about);
+        return;
+    }
+    log_comm_add(&comm->about, about);
+    log_tell_comm(line, comm, NCCL_LOG_DETAIL);
+}
+
+void log_complete(const struct log_line *line, uint64_t pointer,
+                  const struct nccl_log_comm *about)
+{
+    struct log_thread *thread = line->thread;
+    struct log_comm *comm = find_comm(line->log, thread, pointer);
+    if (!comm || comm->complete)
+        comm = bear(line->log, thread, pointer);
+    take_pending(thread, comm, about);
+    comm->complete = true;
+    tell_waiting(line->log, thread, comm, comm->about.rank);
+    thread->comm = thread->run = 0;
+    thread->opening = thread->first != 0;
+    log_tell_comm(line, comm, NCCL_LOG_COMPLETE);
+}
+
+void log_end(const struct log_line *line, uint64_t pointer)
+{
+    struct log_comm *comm = find_comm(line->log, line->thread, pointer);
+    if (!comm || !comm->alive)
+        return;
+    log_settle(line->log, line->thread);
+    comm->alive = false;
+    log_tell_comm(line, comm, NCCL_LOG_END);
+}
+
+/* Connections that are made at first use. */
+
+static bool is_rank_of(const struct log_comm *comm, int rank)
+{
+    return rank < 0 || comm->about.nranks < 0 || rank < comm->about.nranks;
+}
+
+static bool fits(const struct log_comm *comm, const struct nccl_log_fact *fact,
+                 int rank)
+{
+    return comm->alive && is_rank_of(comm, fact->conn.src) &&
+           is_rank_of(comm, fact->conn.dst) &&
+           (comm->about.rank < 0 || rank < 0 || comm->about.rank == rank) &&
+           (comm->about.device < 0 ||
+            comm->about.device == fact->source.device);
+}
+
+static bool is_in_tree(const struct nccl_log_tree *tree, int rank)
+{
+    return tree->up == rank || tree->down[0] == rank || tree->down[1] == rank ||
+           tree->down[2] == rank;
+}
+
+/* How well a connection suits one that it fits: rings and trees that have it
+ * speak for it, and against it that there is such a one already. */
+static int suits(const struct log_comm *comm, const struct nccl_log_conn *conn,
+                 int rank)
+{
+    int score = has_conn(comm, conn) ? -2 : 0;
+    if (conn->connector == 1 || (unsigned)conn->channel >= LOG_CHANNELS)
+        return score;
+    const struct nccl_log_ring *ring = &comm->rings[conn->channel];
+    const struct nccl_log_tree *tree = &comm->trees[conn->channel];
+    int peer = conn->src == rank ? conn->dst : conn->src;
+    if (ring->channel >= 0)
+        score += (conn->src == rank ? ring->next : ring->prev) == peer;
+    if (tree->channel >= 0)
+        score += is_in_tree(tree, peer);
+    return score;
+}
+
+struct choice {
+    struct log_comm *comm;
+    int fitting;
+    int score;
+    bool tie; /* others fit as many */
+};
+
+static void consider(struct nccl_log *log, const struct log_thread *thread,
+                     struct log_comm *comm, struct choice *best)
+{
+    int fitting = 0, score = 0;
+    for (uint32_t i = thread->first; i; i = log->waiting[i - 1].next) {
+        const struct log_waiting *waiting = &log->waiting[i - 1];
+        if (!fits(comm, &waiting->fact, waiting->rank))
+            continue;
+        fitting++;
+        score += suits(comm, &waiting->fact.conn, waiting->rank);
+    }
+    bool tie = fitting && fitting == best->fitting;
+    if (fitting > best->fitting || (tie && score > best->score))
+        *best = (struct choice){comm, fitting, score, tie};
+    else
+        best->tie |= tie;
+}
+
+/* Communicators come latest first, so of equals the one set up last is taken.
+ */
+static struct choice choose(struct nccl_log *log, struct log_thread *thread)
+{
+    struct choice best = {NULL, 0, 0, false};
+    uint32_t index = process_of(log, thread)->comms;
+    for (; index; index = comm_at(log, index)->next)
+        consider(log, thread, comm_at(log, index), &best);
+    return best;
+}
+
+/* Tells the facts that wait and fit; the others go on waiting. */
+static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
+                         struct log_comm *comm, bool likely)
+{
+    uint32_t index = thread->first;
+    thread->first = thread->last = 0;
+    while (index) {
+        struct log_waiting *waiting = &log->waiting[index - 1];
+        uint32_t next = waiting->next;
+        waiting->next = 0;
+        if (fits(comm, &waiting->fact, waiting->rank)) {
+            tell(log, thread, comm, likely, &waiting->fact);
+            waiting->next = log->free_waiting;
+            log->free_waiting = index;
+        } else {
+            if (thread->last)
+                log->waiting[thread->last - 1].next = index;
+            else
+                thread->first = index;
+            thread->last = index;
+        }
+        index = next;
+    }
+}
+
+void log_settle(struct nccl_log *log, struct log_thread *thread)
+{
+    if (thread->opening || thread->comm)
+        return;
+    while (thread->first) {
+        struct choice best = choose(log, thread);
+        if (!best.comm) {
+            tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+            return;
+        }
+        tell_fitting(log, thread, best.comm, best.tie);
+        thread->run = best.tie ? 0 : index_of(log, best.comm);
+    }
+}
+
+void log_settle_all(struct nccl_log *log, bool last)
+{
+    for (int i = 0; i < LOG_THREAD_SETS * LOG_THREAD_WAYS; i++) {
+        struct log_thread *thread = &log->threads[i];
+        if (!thread->process || !thread->first)
+            continue;
+        log_settle(log, thread);
+        if (last)
+            tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+    }
+}
+
+/* Number of those that it fits, and one of them. */
+static int fitting(struct nccl_log *log, const struct log_thread *thread,
+                   const struct nccl_log_fact *fact, int rank,
+                   struct log_comm **one)
+{
+    int n = 0;
+    uint32_t index = process_of(log, thread)->comms;
+    for (; index; index = comm_at(log, index)->next) {
+        if (fits(comm_at(log, index), fact, rank)) {
+            *one = comm_at(log, index);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* A connection outside of a set-up. */
+static void tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
+                      int rank)
+{
+    struct log_thread *thread = line->thread;
+    struct log_comm *comm = comm_at(line->log, thread->run);
+    if (comm && fits(comm, fact, rank)) {
+        tell(line->log, thread, comm, false, fact);
+        return;
+    }
+    int n = fitting(line->log, thread, fact, rank, &comm);
+    thread->run = n == 1 ? index_of(line->log, comm) : 0;
+    if (n == 1) {
+        tell_fitting(line->log, thread, comm, false);
+        log_settle(line->log, thread);
+        tell(line->log, thread, comm, false, fact);
+        return;
+    }
+    thread->opening |= n == 0;
+    wait_for_name(line->log, thread, fact, rank);
+}
+
+/* Only rank 0 says what a collective runs as. */
+static struct log_comm *chooser(const struct log_line *line)
+{
+    struct nccl_log *log = line->log;
+    struct log_comm *one = NULL;
+    uint32_t index = process_of(log, line->thread)->comms;
+    for (; index; index = comm_at(log, index)->next) {
+        struct log_comm *comm = comm_at(log, index);
+        if (!comm->alive || comm->about.rank != 0 ||
+            (comm->about.device >= 0 && comm->about.device != line->device))
+            continue;
+        if (comm->pointer == line->thread->called)
+            return comm;
+        if (one)
+            return NULL;
+        one = comm;
+    }
+    return one;
+}
+
+void log_tell(const struct log_line *line, struct nccl_log_fact *fact, int rank)
+{
+    struct log_thread *thread = line->thread;
+    struct log_comm *comm = log_setting_up(line);
+    fact->source.device = line->device;
+    if (comm || fact->kind == NCCL_LOG_MESSAGE) {
+        tell(line->log, thread, comm, false, fact);
+    } else if (fact->kind == NCCL_LOG_CHOICE) {
+        tell(line->log, thread, chooser(line), false, fact);
+    } else if (fact->kind == NCCL_LOG_CONN && !thread->opening) {
+        tell_conn(line, fact, rank);
+    } else {
+        thread->opening = true;
+        wait_for_name(line->log, thread, fact, rank);
+    }
+}
