@@ -1,5 +1,7 @@
 #include "start.h"
 
+#include "publish.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -62,8 +64,10 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 {
     int saved = errno;
     (void)argc, (void)argv;
-    if (!getauxval(AT_SECURE))
+    if (!getauxval(AT_SECURE)) {
+        publish_clean();
         start_note(env);
+    }
     errno = saved;
 }
 

@@ -43,9 +43,16 @@ function(add_shim_unit name)
   set_tests_properties(unit.shim_${name} PROPERTIES LABELS unit
     SKIP_RETURN_CODE 77)
 endfunction()
-foreach(name capture comm config identity rescue ring soak trace)
+foreach(name capture comm config identity publish rescue ring soak trace)
   add_shim_unit(${name})
 endforeach()
+
+find_program(VALGRIND valgrind)
+if(VALGRIND AND NOT COMMTRACE_SANITIZE)
+  add_test(NAME unit.shim_publish_valgrind COMMAND
+    ${VALGRIND} -q --error-exitcode=99 $<TARGET_FILE:unit_shim_publish>)
+  set_tests_properties(unit.shim_publish_valgrind PROPERTIES LABELS unit)
+endif()
 
 # NCCL's log: facts against what was counted by other means.
 add_executable(nccl_log_dump ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_log_dump.c)
