@@ -1,11 +1,13 @@
 # Loading, matching, steps: unit tests, and the benchmark of loading.
-add_library(trace_files STATIC ${CMAKE_CURRENT_LIST_DIR}/unit/trace_files.c)
+add_library(trace_files STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/unit/trace_files.c
+  ${CMAKE_CURRENT_LIST_DIR}/unit/links_files.c)
 target_include_directories(trace_files PUBLIC
   ${CMAKE_CURRENT_LIST_DIR}/unit ${SQLITE3_INCLUDE} ${CMOCKA_INCLUDE})
 target_link_libraries(trace_files PUBLIC commtrace_trace ${CMOCKA_LIBRARY})
 
-foreach(name load recover join match rotation skew steps usage graphs transfer settle
-        stacks)
+foreach(name load recover join links match rotation skew steps usage graphs
+        transfer settle stacks)
   add_executable(trace_${name} ${CMAKE_CURRENT_LIST_DIR}/unit/trace_${name}.c)
   target_link_libraries(trace_${name} PRIVATE trace_files)
   target_compile_definitions(trace_${name} PRIVATE

@@ -39,6 +39,7 @@ void jobdb_put_ops(struct jobdb *db, const struct view *view, int process,
                    int64_t first_instance, int64_t first_usage);
 void jobdb_put_job(struct jobdb *db, const struct view *view,
                    int64_t first_instance, int64_t first_usage);
+void jobdb_put_links(struct jobdb *db, const struct view *view);
 void jobdb_put_verdicts(struct jobdb *db, const struct view *view);
 void jobdb_put_views(struct jobdb *db);
 

@@ -81,73 +81,11 @@ static void put_members(struct jobdb *db, const struct view *view, int comm)
     }
 }
 
-static void put_link(struct jobdb *db, uint64_t uid, int rank, int peer,
-                     enum ct_link link, const char *evidence)
-{
-    jobdb_start(db, JOBDB_T_link);
-    jobdb_int(db, (int64_t)uid);
-    jobdb_index(db, rank);
-    jobdb_index(db, peer);
-    jobdb_int(db, link);
-    jobdb_none(db);
-    jobdb_none(db);
-    jobdb_none(db);
-    jobdb_text(db, evidence);
-    jobdb_none(db);
-    jobdb_end(db);
-}
-
-struct edge {
-    int comm, src, dst;
-};
-
-static int compare_edges(const void *a, const void *b)
-{
-    const struct edge *x = a, *y = b;
-
-    if (x->comm != y->comm)
-        return x->comm < y->comm ? -1 : 1;
-    if (x->src != y->src)
-        return x->src < y->src ? -1 : 1;
-    return (x->dst > y->dst) - (x->dst < y->dst);
-}
-
-/* The pairs of ranks that send to each other, each once. */
-static void put_edges(struct jobdb *db, const struct view *view)
-{
-    const struct ct_job *job = view->job;
-    struct edge *edges = calloc((size_t)job->nusages + 1, sizeof *edges);
-    int n = 0;
-
-    for (int i = 0; edges && i < job->nusages; i++)
-        if (job->usages[i].src != CT_NONE && job->usages[i].dst != CT_NONE)
-            edges[n++] = (struct edge){job->usages[i].comm, job->usages[i].src,
-                                       job->usages[i].dst};
-    if (edges)
-        qsort(edges, (size_t)n, sizeof *edges, compare_edges);
-    for (int i = 0; i < n; i++) {
-        const struct edge *e = &edges[i];
-        const char *evidence = NULL;
-        enum ct_link link;
-
-        if (i && compare_edges(e - 1, e) == 0)
-            continue;
-        link =
-            ct_pair_link(view->trace, job, e->comm, e->src, e->dst, &evidence);
-        put_link(db, job->comms[e->comm].uid, e->src, e->dst, link, evidence);
-    }
-    free(edges);
-}
-
 static void put_comms(struct jobdb *db, const struct view *view)
 {
-    for (int i = 0; i < view->job->ncomms; i++) {
-        const struct ct_comm *c = &view->job->comms[i];
-
+    for (int i = 0; i < view->job->ncomms; i++)
         put_members(db, view, i);
-        put_link(db, c->uid, CT_NONE, CT_NONE, c->link, c->evidence);
-    }
-    put_edges(db, view);
+    jobdb_put_links(db, view);
 }
 
 static void put_usage(struct jobdb *db, const struct view *view, int i,
@@ -169,6 +107,7 @@ static void put_usage(struct jobdb *db, const struct view *view, int i,
     jobdb_index(db, u->dst);
     jobdb_int(db, u->grouped);
     jobdb_int(db, u->link);
+    jobdb_index(db, u->speed > 0 ? u->speed : CT_NONE);
     jobdb_text(db, u->evidence);
     jobdb_text(db, role ? ct_role_names[role->role] : NULL);
     jobdb_int(db, u->calls);

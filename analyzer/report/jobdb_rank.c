@@ -56,14 +56,41 @@ static void copy_value(struct jobdb *db, sqlite3_stmt *rows, int i,
         sqlite3_bind_value(db->row, ++db->at, sqlite3_column_value(rows, i));
 }
 
-static void copy_table(struct jobdb *db, sqlite3 *from, int id, int number)
+/* Which column names a communicator; -1: none. */
+static int comm_column(const struct jobdb_table *table)
+{
+    for (int i = 0; i < table->ncolumns; i++)
+        if (!strcmp(table->columns[i].name, "comm"))
+            return i;
+    return -1;
+}
+
+/* A part of a process has the rows of its communicators; those of none are the
+ * first one's. */
+static bool is_of_part(const struct ct_process *p, sqlite3_stmt *rows, int comm)
+{
+    if (p->nparts == 1 || comm < 0)
+        return true;
+    if (sqlite3_column_type(rows, comm) == SQLITE_NULL)
+        return p->part == 0;
+    for (int i = 0; i < p->ncomms; i++)
+        if (p->comms[i].id == sqlite3_column_int64(rows, comm))
+            return true;
+    return false;
+}
+
+static void copy_table(struct jobdb *db, sqlite3 *from,
+                       const struct ct_process *p, int id, int number)
 {
     const struct jobdb_table *table = &jobdb_tables[id];
+    const int comm = comm_column(table);
     char *sql = select_sql(from, table);
     sqlite3_stmt *rows = NULL;
 
     if (sql && sqlite3_prepare_v2(from, sql, -1, &rows, NULL) == SQLITE_OK)
         while (sqlite3_step(rows) == SQLITE_ROW) {
+            if (!is_of_part(p, rows, comm))
+                continue;
             jobdb_start(db, (enum jobdb_table_id)id);
             jobdb_int(db, number);
             for (int i = 0; i < table->ncolumns; i++)
@@ -91,7 +118,7 @@ static void copy_file(struct jobdb *db, const struct ct_process *p, int number)
         return;
     for (int i = 0; i < JOBDB_TABLES; i++)
         if (is_copied(p, i))
-            copy_table(db, from.handle, i, number);
+            copy_table(db, from.handle, p, i, number);
     ct_db_close(&from);
 }
 

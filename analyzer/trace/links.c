@@ -1,4 +1,7 @@
-/* Link class of a pair of ranks and of a communicator, with its evidence. */
+/* Link class of a pair of ranks and of a communicator, by the best evidence. */
+#include "trace/links.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,18 +12,16 @@
  * neighbours. No node has so many GPUs. */
 #define MAX_PAIRWISE 256
 
-static const char topology[] = "topology";
-static const char host[] = "host";
 static const char unknown[] = "unknown";
 
-static const struct ct_device_row *device_of(const struct ct_process *p,
-                                             const struct ct_comm_row *row)
+const struct ct_device_row *ct_device_of(const struct ct_process *process,
+                                         const struct ct_comm_row *comm)
 {
     int i;
 
-    for (i = 0; i < p->ndevices; i++)
-        if (p->devices[i].id == row->device)
-            return &p->devices[i];
+    for (i = 0; i < process->ndevices; i++)
+        if (process->devices[i].id == comm->device)
+            return &process->devices[i];
     return NULL;
 }
 
@@ -29,112 +30,76 @@ static bool same(const char *a, const char *b)
     return a && b && *a && !strcmp(a, b);
 }
 
-static bool same_gpu(const struct ct_device_row *a,
-                     const struct ct_device_row *b)
+static bool same_gpu(const struct ct_ends *ends)
 {
-    if (!a || !b)
+    const struct ct_device_row *a = ends->gpu_a, *b = ends->gpu_b;
+
+    if (!ct_one_node(ends) || !a || !b)
         return false;
     if (a->uuid && b->uuid)
         return same(a->uuid, b->uuid);
     return same(a->pci, b->pci);
 }
 
-static bool same_domain(const struct ct_device_row *a,
-                        const struct ct_device_row *b)
+void ct_ends_of(const struct ct_trace *trace, const struct ct_job *job,
+                int comm, int rank, int peer, struct ct_ends *ends)
 {
-    return a && b && same(a->cluster, b->cluster) &&
-           a->cluster[strspn(a->cluster, "0-")] && a->clique == b->clique;
-}
+    const struct ct_member *a = &job->comms[comm].members[rank];
+    const struct ct_member *b = &job->comms[comm].members[peer];
 
-static bool on_nvswitch(const struct ct_process *p,
-                        const struct ct_device_row *device)
-{
-    int i;
-
-    for (i = 0; i < p->ngpu_links; i++)
-        if (p->gpu_links[i].device == device->id &&
-            !strcmp(p->gpu_links[i].kind, "nvswitch"))
-            return true;
-    return false;
-}
-
-/* What p says of the way from its device to peer's: the best of its rows. */
-static enum ct_link link_to(const struct ct_process *p,
-                            const struct ct_device_row *device,
-                            const struct ct_device_row *peer)
-{
-    enum ct_link link = CT_LINK_NODE;
-    int i;
-
-    for (i = 0; i < p->ngpu_links; i++) {
-        const struct ct_gpu_link_row *row = &p->gpu_links[i];
-        enum ct_link seen = CT_LINK_NODE;
-
-        if (row->device != device->id || !same(row->peer_pci, peer->pci))
-            continue;
-        if (!strcmp(row->kind, "nvlink") || !strcmp(row->kind, "nvswitch"))
-            seen = CT_LINK_NVLINK;
-        else if (!strcmp(row->kind, "pcie"))
-            seen = CT_LINK_PCIE;
-        else if (!strcmp(row->kind, "none"))
-            seen = CT_LINK_SHM;
-        if (seen < link)
-            link = seen;
+    *ends = (struct ct_ends){.rank = rank, .peer = peer};
+    if (a->process != CT_NONE) {
+        ends->a = &trace->processes[a->process];
+        ends->comm_a = &ends->a->comms[a->row];
+        ends->gpu_a = ct_device_of(ends->a, ends->comm_a);
     }
-    return link;
-}
-
-static enum ct_link inside_node(const struct ct_process *a,
-                                const struct ct_device_row *da,
-                                const struct ct_process *b,
-                                const struct ct_device_row *db,
-                                const char **evidence_p)
-{
-    enum ct_link link;
-
-    *evidence_p = host;
-    if (!da || !db)
-        return CT_LINK_NODE;
-    *evidence_p = topology;
-    if (on_nvswitch(a, da) && on_nvswitch(b, db))
-        return CT_LINK_NVLINK;
-    link = link_to(a, da, db);
-    if (link == CT_LINK_NODE)
-        link = link_to(b, db, da);
-    if (link == CT_LINK_NODE)
-        *evidence_p = host;
-    return link;
-}
-
-enum ct_link ct_pair_link(const struct ct_trace *trace,
-                          const struct ct_job *job, int comm, int rank,
-                          int peer, const char **evidence_p)
-{
-    const struct ct_member *ma = &job->comms[comm].members[rank];
-    const struct ct_member *mb = &job->comms[comm].members[peer];
-    const struct ct_process *a, *b;
-    const struct ct_device_row *da, *db;
-
-    *evidence_p = topology;
-    if (rank == peer)
-        return CT_LINK_SELF;
-    *evidence_p = unknown;
-    if (ma->process == CT_NONE || mb->process == CT_NONE)
-        return CT_LINK_UNKNOWN;
-    a = &trace->processes[ma->process];
-    b = &trace->processes[mb->process];
-    da = device_of(a, &a->comms[ma->row]);
-    db = device_of(b, &b->comms[mb->row]);
-    *evidence_p = topology;
-    if (a->node == b->node) {
-        if (same_gpu(da, db))
-            return CT_LINK_SELF;
-        return inside_node(a, da, b, db, evidence_p);
+    if (b->process != CT_NONE) {
+        ends->b = &trace->processes[b->process];
+        ends->comm_b = &ends->b->comms[b->row];
+        ends->gpu_b = ct_device_of(ends->b, ends->comm_b);
     }
-    if (same_domain(da, db))
-        return CT_LINK_MNNVL;
-    *evidence_p = host;
-    return CT_LINK_NETWORK;
+}
+
+/* Starts with what is known of two ranks of which nothing is. True: they share
+ * a GPU, and that is all. */
+static bool is_self(const struct ct_ends *ends, struct ct_link_fact *fact)
+{
+    *fact = (struct ct_link_fact){CT_LINK_UNKNOWN, CT_NONE, unknown, ""};
+    if (ends->rank != ends->peer && !same_gpu(ends))
+        return false;
+    fact->link = CT_LINK_SELF;
+    fact->evidence = "topology";
+    snprintf(fact->detail, sizeof(fact->detail), "one GPU");
+    return true;
+}
+
+void ct_pair_link(const struct ct_trace *trace, const struct ct_job *job,
+                  int comm, int rank, int peer, struct ct_link_fact *fact)
+{
+    struct ct_ends ends;
+
+    ct_ends_of(trace, job, comm, rank, peer, &ends);
+    if (!is_self(&ends, fact) && !ct_link_by_conn(&ends, fact) &&
+        !ct_link_by_plugin(&ends, fact) && !ct_link_by_topology(&ends, fact))
+        ct_link_by_host(&ends, fact);
+}
+
+void ct_pair_topology(const struct ct_trace *trace, const struct ct_job *job,
+                      int comm, int rank, int peer, struct ct_link_fact *fact)
+{
+    struct ct_ends ends;
+
+    ct_ends_of(trace, job, comm, rank, peer, &ends);
+    if (!is_self(&ends, fact))
+        ct_link_by_topology(&ends, fact);
+}
+
+bool ct_link_is_worse(const struct ct_link_fact *a,
+                      const struct ct_link_fact *b)
+{
+    if (a->link != b->link)
+        return a->link > b->link;
+    return a->speed != CT_NONE && (b->speed == CT_NONE || a->speed < b->speed);
 }
 
 /* Distinct nodes and domains of comm's members. */
@@ -159,46 +124,100 @@ static void count_places(const struct ct_trace *trace, const struct ct_job *job,
     }
 }
 
-static void worsen(const struct ct_trace *trace, const struct ct_job *job,
-                   int comm, int rank, int peer)
-{
-    struct ct_comm *c = &job->comms[comm];
-    const char *evidence;
-    enum ct_link link = ct_pair_link(trace, job, comm, rank, peer, &evidence);
+struct search { /* for the worst hop of a communicator */
+    const struct ct_trace *trace;
+    const struct ct_job *job;
+    int comm;
+    char *told; /* per rank: its log shows its rings and trees */
+    struct ct_link_fact worst;
+};
 
-    if (evidence != unknown && (!c->evidence || link > c->link)) {
-        c->link = link;
-        c->evidence = evidence;
+static void worsen(struct search *s, const struct ct_link_fact *fact)
+{
+    if (fact->evidence != unknown &&
+        (s->worst.evidence == unknown || ct_link_is_worse(fact, &s->worst)))
+        s->worst = *fact;
+}
+
+static void try_pair(struct search *s, int rank, int peer)
+{
+    struct ct_link_fact fact;
+
+    if (s->told[rank] && s->told[peer])
+        return;
+    ct_pair_link(s->trace, s->job, s->comm, rank, peer, &fact);
+    worsen(s, &fact);
+}
+
+/* The rings and trees that a member's log shows. */
+static void try_conns(struct search *s, int rank)
+{
+    const struct ct_comm *c = &s->job->comms[s->comm];
+    const struct ct_process *p = &s->trace->processes[c->members[rank].process];
+    const struct ct_conn_row *rows;
+    int n, i;
+
+    rows = ct_conns_in(p, c->members[rank].row, &n);
+    for (i = 0; i < n; i++) {
+        struct ct_link_fact fact;
+        struct ct_ends ends;
+
+        if (rows[i].connector == 1 || rows[i].src < 0 || rows[i].dst < 0 ||
+            rows[i].src >= c->nranks || rows[i].dst >= c->nranks)
+            continue;
+        s->told[rank] = 1;
+        ct_ends_of(s->trace, s->job, s->comm, rows[i].src, rows[i].dst, &ends);
+        if (is_self(&ends, &fact) || ct_link_of_conn(&ends, &rows[i], p, &fact))
+            worsen(s, &fact);
     }
 }
 
-/* On one node every pair counts; across nodes any pair that crosses shows the
- * worst class, and neighbours in rank order meet one. */
-static void set_link(const struct ct_trace *trace, const struct ct_job *job,
-                     int comm)
+/* Where the logs show rings and trees, those hops count. Else, on one node,
+ * every pair; across nodes any pair that crosses shows the worst class, and
+ * neighbours in rank order meet one. */
+static void find_worst(struct search *s)
 {
-    struct ct_comm *c = &job->comms[comm];
-    bool pairwise = c->nnodes == 1 && c->nranks <= MAX_PAIRWISE;
+    const struct ct_comm *c = &s->job->comms[s->comm];
+    const bool pairwise = c->nnodes == 1 && c->nranks <= MAX_PAIRWISE;
     int i, j, last = CT_NONE, first = CT_NONE;
 
+    for (i = 0; i < c->nranks; i++)
+        if (c->members[i].process != CT_NONE)
+            try_conns(s, i);
     if (c->nranks == 1)
-        worsen(trace, job, comm, 0, 0);
+        try_pair(s, 0, 0);
     for (i = 0; i < c->nranks; i++) {
         if (c->members[i].process == CT_NONE)
             continue;
         if (last != CT_NONE)
-            worsen(trace, job, comm, last, i);
+            try_pair(s, last, i);
         for (j = 0; pairwise && j < i; j++)
-            worsen(trace, job, comm, j, i);
+            try_pair(s, j, i);
         last = i;
         first = first == CT_NONE ? i : first;
     }
     if (first != last)
-        worsen(trace, job, comm, last, first);
-    if (!c->evidence) {
-        c->link = CT_LINK_UNKNOWN;
-        c->evidence = unknown;
-    }
+        try_pair(s, last, first);
+}
+
+static void set_link(const struct ct_trace *trace, const struct ct_job *job,
+                     int comm)
+{
+    struct ct_comm *c = &job->comms[comm];
+    struct search s = {trace,
+                       job,
+                       comm,
+                       ct_alloc((size_t)c->nranks, 1),
+                       {CT_LINK_UNKNOWN, CT_NONE, unknown, ""}};
+
+    find_worst(&s);
+    c->link = s.worst.link;
+    c->speed = s.worst.speed;
+    c->evidence = s.worst.evidence;
+    c->detail =
+        ct_arena_text(trace->arena, s.worst.detail, strlen(s.worst.detail));
+    free(s.told);
+    ct_link_counts(trace, job, comm);
 }
 
 void ct_job_links(const struct ct_trace *trace, struct ct_job *job)

@@ -61,6 +61,7 @@ static void load_tables(struct ct_loader *loader)
     ct_load_devices(loader);
     ct_load_gpu_links(loader);
     ct_load_comms(loader);
+    ct_load_links(loader);
     ct_load_events(loader);
     ct_load_clocks(loader);
     ct_load_losses(loader);

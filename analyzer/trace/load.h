@@ -138,6 +138,7 @@ void ct_load_own_codes(struct ct_loader *loader);
 void ct_load_devices(struct ct_loader *loader);
 void ct_load_gpu_links(struct ct_loader *loader);
 void ct_load_comms(struct ct_loader *loader);
+void ct_load_links(struct ct_loader *loader);
 void ct_load_events(struct ct_loader *loader);
 void ct_load_clocks(struct ct_loader *loader);
 void ct_load_losses(struct ct_loader *loader);

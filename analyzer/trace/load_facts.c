@@ -78,8 +78,11 @@ void ct_load_gpu_links(struct ct_loader *loader)
     int capacity = 0;
 
     ct_rows_open(&rows, loader, "gpu_link",
-                 "SELECT device, peer_pci, kind, links, version"
-                 " FROM gpu_link");
+                 loader->version < 3
+                     ? "SELECT device, peer_pci, kind, links, version, NULL"
+                       " FROM gpu_link"
+                     : "SELECT device, peer_pci, kind, links, version, path"
+                       " FROM gpu_link");
     while (ct_rows_next(&rows)) {
         p->gpu_links = ct_grow(p->gpu_links, &capacity, p->ngpu_links,
                                sizeof(*p->gpu_links));
@@ -89,6 +92,7 @@ void ct_load_gpu_links(struct ct_loader *loader)
         link->kind = or_empty(ct_rows_text(&rows, 2));
         link->links = (int)ct_rows_opt(&rows, 3, "links", 0, INT32_MAX, 0);
         link->version = (int)ct_rows_opt(&rows, 4, "version", 0, INT32_MAX, 0);
+        link->path = ct_rows_text(&rows, 5);
     }
 }
 

@@ -238,6 +238,7 @@ static void match_ops(struct ct_matching *m)
 static int new_usage(struct ct_matching *m, int signature, bool grouped)
 {
     struct ct_job *job = m->job;
+    struct ct_link_fact fact;
     struct ct_usage *usage;
 
     job->usages = ct_grow(job->usages, &m->usage_capacity, job->nusages,
@@ -246,10 +247,14 @@ static int new_usage(struct ct_matching *m, int signature, bool grouped)
     *usage = m->signatures[signature];
     usage->grouped = grouped;
     usage->link = job->comms[usage->comm].link;
+    usage->speed = job->comms[usage->comm].speed;
     usage->evidence = job->comms[usage->comm].evidence;
-    if (usage->src != CT_NONE && usage->dst != CT_NONE)
-        usage->link = ct_pair_link(m->trace, job, usage->comm, usage->src,
-                                   usage->dst, &usage->evidence);
+    if (usage->src != CT_NONE && usage->dst != CT_NONE) {
+        ct_pair_link(m->trace, job, usage->comm, usage->src, usage->dst, &fact);
+        usage->link = fact.link;
+        usage->speed = fact.speed;
+        usage->evidence = fact.evidence;
+    }
     return job->nusages++;
 }
 

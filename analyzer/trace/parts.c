@@ -174,6 +174,46 @@ static void take_events(const struct splitting *s, int part,
     }
 }
 
+/* Of n rows (whose first member is a communicator) those of part, which gets
+ * what is of none, too. */
+static void *take_rows(const struct splitting *s, int part, const void *rows,
+                       size_t size, int *n_p)
+{
+    const int n = *n_p;
+    char *out = ct_arena_alloc(s->arena, (size_t)n, size);
+
+    *n_p = 0;
+    for (int i = 0; i < n; i++) {
+        const char *row = (const char *)rows + (size_t)i * size;
+        char *copy = out + (size_t)*n_p * size;
+        int comm;
+
+        memcpy(&comm, row, sizeof(comm));
+        if (comm != CT_NONE && s->part_of[comm] != part)
+            continue;
+        memcpy(copy, row, size);
+        comm = comm == CT_NONE ? CT_NONE : s->comm_at[comm];
+        memcpy(copy, &comm, sizeof(comm));
+        ++*n_p;
+    }
+    return out;
+}
+
+static void take_words(const struct splitting *s, int part,
+                       struct ct_nccl_words *words)
+{
+    words->comms =
+        take_rows(s, part, words->comms, sizeof(*words->comms), &words->ncomms);
+    words->conns =
+        take_rows(s, part, words->conns, sizeof(*words->conns), &words->nconns);
+    words->graphs = take_rows(s, part, words->graphs, sizeof(*words->graphs),
+                              &words->ngraphs);
+    words->rings =
+        take_rows(s, part, words->rings, sizeof(*words->rings), &words->nrings);
+    words->messages = take_rows(s, part, words->messages,
+                                sizeof(*words->messages), &words->nmessages);
+}
+
 static void take_classes(const struct splitting *s, int part,
                          struct ct_process *out)
 {
@@ -333,6 +373,7 @@ static struct ct_process *split(struct splitting *s)
         parts[i] = *s->whole;
         take_comms(s, i, &parts[i]);
         take_events(s, i, &parts[i]);
+        take_words(s, i, &parts[i].nccl);
         take_classes(s, i, &parts[i]);
         take_ops(s, i, &parts[i]);
         take_graphs(s, i, &parts[i]);

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "commtrace/ops.h"
+#include "trace/link_rows.h"
 
 #define CT_NONE (-1)
 #define CT_NO_TIME INT64_MIN
@@ -154,8 +155,8 @@ struct ct_device_row {
 };
 
 struct ct_gpu_link_row {
-    int device; /* device id */
-    const char *peer_pci, *kind;
+    int device;                         /* device id */
+    const char *peer_pci, *kind, *path; /* path NULL: unknown */
     int links, version;
 };
 
@@ -217,11 +218,14 @@ struct ct_process {
                          of them, from 0; else 0 of 1 */
 
     int ncomms, nevents, ndevices, ngpu_links, nlosses, nclasses, nlaunches;
-    int nops, nsteps, nmodules, nstacks, nframes;
+    int nops, nsteps, nmodules, nstacks, nframes, nnics, ngpu_nics;
     struct ct_comm_row *comms;
     struct ct_comm_event_row *events;
     struct ct_device_row *devices;
     struct ct_gpu_link_row *gpu_links;
+    struct ct_nic_row *nics;
+    struct ct_gpu_nic_row *gpu_nics;
+    struct ct_nccl_words nccl;
     struct ct_loss_row *losses;
     struct ct_op_class_row *classes;
     struct ct_launch_row *launches;
@@ -254,7 +258,21 @@ struct ct_comm { /* a communicator, over all ranks */
                              nobody recorded it */
     int nnodes, ndomains; /* that its known members span */
     enum ct_link link;    /* the worst hop: what collectives wait for */
-    const char *evidence; /* how link is known: topology, host, ... */
+    int64_t speed;        /* of link; CT_NONE: unknown */
+    const char *evidence; /* how link is known: conn, topology, host, ... */
+    const char *detail;   /* the words that say so */
+    int hops;             /* of its ring that are network; CT_NONE: unknown */
+    int nics; /* fewest ports that a node uses for it; CT_NONE: none, or not
+                 known */
+};
+
+/* How two ranks are linked. */
+struct ct_link_fact {
+    enum ct_link link;
+    int64_t speed;        /* NVLink: its version; networks: Mbit/s of the port;
+                             CT_NONE:        unknown */
+    const char *evidence; /* conn, plugin, topology, host, unknown */
+    char detail[160];     /* the words that say so */
 };
 
 /* One communication over all its ranks: a collective, or a send with its recv
@@ -295,6 +313,7 @@ struct ct_usage {
     int src, dst;      /* p2p edge as ranks in comm; CT_NONE */
     bool grouped;      /* shared a launch with other ops */
     enum ct_link link; /* of the edge or, for collectives, the worst hop */
+    int64_t speed;     /* of link; CT_NONE: unknown */
     const char *evidence;
     int64_t calls;       /* runs of its instances */
     double per_step;     /* calls in steady steps / steady steps; NAN: no
@@ -396,9 +415,27 @@ void ct_bytes_text(double bytes, char *text, size_t size);
 int ct_missing_rank(const struct ct_trace *trace, const struct ct_job *job,
                     int comm, int rank);
 
-/* Link class between two ranks of a communicator and how it is known. */
-enum ct_link ct_pair_link(const struct ct_trace *trace,
-                          const struct ct_job *job, int comm, int rank,
-                          int peer, const char **evidence_p);
+/* What rank's bytes to peer travel over, by the best evidence. */
+void ct_pair_link(const struct ct_trace *trace, const struct ct_job *job,
+                  int comm, int rank, int peer, struct ct_link_fact *fact);
+
+/* "NVSwitch 4", "InfiniBand 400G", "network". */
+void ct_link_text(enum ct_link link, int64_t speed, char *text, size_t size);
+
+/* What they could travel over by what the machine has; evidence is unknown
+ * where that is not known. */
+void ct_pair_topology(const struct ct_trace *trace, const struct ct_job *job,
+                      int comm, int rank, int peer, struct ct_link_fact *fact);
+
+/* The GPU of a communicator; NULL: unknown. */
+const struct ct_device_row *ct_device_of(const struct ct_process *process,
+                                         const struct ct_comm_row *comm);
+
+/* Connections that the process's log tells of: from src to dst of its
+ * communicator comm; all of that communicator. *n_p may be 0. */
+const struct ct_conn_row *ct_conns_of(const struct ct_process *process,
+                                      int comm, int src, int dst, int *n_p);
+const struct ct_conn_row *ct_conns_in(const struct ct_process *process,
+                                      int comm, int *n_p);
 
 #endif

@@ -20,11 +20,11 @@ static sqlite3 *begin(const char *folder, int rank, int world, int host)
 static void expect_link(const struct ct_trace *trace, int rank, int peer,
                         enum ct_link link, const char *evidence)
 {
-    const char *found;
+    struct ct_link_fact found;
 
-    assert_int_equal(
-        ct_pair_link(trace, &trace->jobs[0], 0, rank, peer, &found), link);
-    assert_string_equal(found, evidence);
+    ct_pair_link(trace, &trace->jobs[0], 0, rank, peer, &found);
+    assert_int_equal(found.link, link);
+    assert_string_equal(found.evidence, evidence);
 }
 
 static void test_two_nodes(void **state)
@@ -62,7 +62,7 @@ static void test_two_nodes(void **state)
     assert_int_equal(trace->jobs[0].world_size, 6);
     assert_string_equal(trace->jobs[0].node_names[1], "h1");
     expect_link(trace, 0, 0, CT_LINK_SELF, "topology");
-    expect_link(trace, 0, 1, CT_LINK_NVLINK, "topology");
+    expect_link(trace, 0, 1, CT_LINK_NVSWITCH, "topology");
     expect_link(trace, 2, 0, CT_LINK_PCIE, "topology");
     expect_link(trace, 2, 3, CT_LINK_NVLINK, "topology");
     expect_link(trace, 1, 3, CT_LINK_NODE, "host");

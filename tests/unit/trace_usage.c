@@ -55,7 +55,7 @@ static void test_transfers_under_waits(void **state)
             all_reduces++;
         }
         if (u->base == CT_OP_SEND && u->nsamples) { /* inside one */
-            assert_int_equal(u->link, CT_LINK_NVLINK);
+            assert_int_equal(u->link, CT_LINK_NVSWITCH);
             near((double)u->median_ns, 20e3 + BYTES / 100.0, 0.15);
             sends++;
         }
