@@ -42,7 +42,7 @@ static double doubt_prior(const struct ct_case *c, const struct ct_usage *usage,
                           double us)
 {
     const double prior =
-        ct_model_prior_us(usage->link, usage->base,
+        ct_model_prior_us(usage->link, usage->speed, usage->base,
                           c->job->comms[usage->comm].nranks, usage->bytes);
     const double off = us / prior;
 

@@ -205,10 +205,10 @@ static void say(struct ct_fit *fit, enum ct_fit_quality quality,
 static void lean_on_prior(struct ct_fit *fit)
 {
     const struct ct_point *p = &fit->points[fit->npoints - 1];
-    const double prior = ct_model_prior_us(fit->link, fit->base, fit->nranks,
-                                           (uint64_t)p->bytes);
+    const double prior = ct_model_prior_us(fit->link, fit->speed, fit->base,
+                                           fit->nranks, (uint64_t)p->bytes);
     const double latency =
-        ct_model_prior_us(fit->link, fit->base, fit->nranks, 0);
+        ct_model_prior_us(fit->link, fit->speed, fit->base, fit->nranks, 0);
     const bool agrees =
         p->us > prior / 2 && p->us < prior * 2 && point_error(p) <= SURE;
 

@@ -72,10 +72,24 @@ static void predict(const struct ct_job *job, const struct ct_sample_set *set,
         row->calls += job->usages[order[i]].calls;
     row->observed_us = observed_us(job, set, located_us, order, n);
     row->fit_us = ct_fit_us(fit, (double)row->bytes, NULL);
-    row->prior_us =
-        ct_model_prior_us(fit->link, fit->base, fit->nranks, row->bytes);
+    row->prior_us = ct_model_prior_us(fit->link, fit->speed, fit->base,
+                                      fit->nranks, row->bytes);
     row->algbw_GBps = (double)row->bytes / (row->observed_us * 1e3);
     row->busbw_GBps = row->algbw_GBps * ct_wire_factor(fit->base, fit->nranks);
+}
+
+/* CT_NONE: not known of any. */
+static int64_t slowest(const struct ct_job *job, const int *order, int n)
+{
+    int64_t speed = CT_NONE;
+
+    for (int i = 0; i < n; i++) {
+        const int64_t seen = job->usages[order[i]].speed;
+
+        if (seen > 0 && (speed == CT_NONE || seen < speed))
+            speed = seen;
+    }
+    return speed;
 }
 
 static bool add_key(struct ct_model *model, const struct ct_job *job,
@@ -86,8 +100,10 @@ static bool add_key(struct ct_model *model, const struct ct_job *job,
     struct ct_fit *fit = &model->fits[model->nfits];
     int k;
 
-    *fit = (struct ct_fit){
-        .link = key.link, .base = key.base, .nranks = key.nranks};
+    *fit = (struct ct_fit){.link = key.link,
+                           .speed = slowest(job, order, n),
+                           .base = key.base,
+                           .nranks = key.nranks};
     fit->points =
         ct_curve_points(job, set, order, n, &fit->npoints, &fit->samples);
     if (!fit->points)

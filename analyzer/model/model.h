@@ -26,6 +26,8 @@ struct ct_point {
  * is 2, whatever the size of the communicator. */
 struct ct_fit {
     enum ct_link link;
+    int64_t speed; /* the lowest that is known of it, for the prior; else
+                      CT_NONE */
     enum ct_op base;
     int nranks;
     int sizes; /* distinct message sizes */
@@ -86,9 +88,10 @@ int ct_model_locate(const struct ct_trace *trace, const struct ct_job *job,
                     double *us, double *relative_error);
 
 /* Prior of links.def: base + steps * hop + wire * S / busbw, in us; NAN: the
- * link is unknown. */
-double ct_model_prior_us(enum ct_link link, enum ct_op base, int nranks,
-                         uint64_t bytes);
+ * link is unknown. busbw is that of a speed which is known: the row of it, for
+ * networks scaled from the next one; else that of the class. */
+double ct_model_prior_us(enum ct_link link, int64_t speed, enum ct_op base,
+                         int nranks, uint64_t bytes);
 
 /* S = 0 .. of a fit's line in us; relative_error_p (may be NULL) gets one
  * relative standard error. NAN where the fit is no better than the prior. */

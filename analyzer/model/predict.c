@@ -20,6 +20,36 @@ static const struct link_info link_infos[CT_LINK_COUNT] = {
 #include "commtrace/links.def"
 };
 
+static const struct {
+    enum ct_link link;
+    int64_t speed;
+    double busbw_GBps;
+} speeds[] = {
+#define LINK_SPEED(id_, speed_, busbw_, source_) \
+    {CT_LINK_##id_, (speed_), (busbw_)},
+#include "commtrace/links.def"
+};
+
+#define NSPEEDS (sizeof speeds / sizeof *speeds)
+
+/* The row of that speed. A rate of a network that has none is taken from the
+ * nearest one that has, in proportion; a version of NVLink is not. */
+static double busbw_of(enum ct_link link, int64_t speed)
+{
+    double busbw = link_infos[link].busbw_GBps, nearest = INFINITY;
+
+    for (size_t i = 0; speed > 0 && i < NSPEEDS; i++) {
+        const double apart = fabs(log((double)speed / (double)speeds[i].speed));
+
+        if (speeds[i].link != link || apart >= nearest ||
+            (apart > 0 && !link_infos[link].network))
+            continue;
+        nearest = apart;
+        busbw = speeds[i].busbw_GBps * (double)speed / (double)speeds[i].speed;
+    }
+    return busbw;
+}
+
 static bool is_p2p(enum ct_op base)
 {
     const enum ct_op_class cls = ct_op_infos[base].cls;
@@ -35,8 +65,8 @@ double ct_model_steps(enum ct_op base, int nranks)
                                                  : nranks - 1.0;
 }
 
-double ct_model_prior_us(enum ct_link link, enum ct_op base, int nranks,
-                         uint64_t bytes)
+double ct_model_prior_us(enum ct_link link, int64_t speed, enum ct_op base,
+                         int nranks, uint64_t bytes)
 {
     const struct link_info *info = &link_infos[link];
 
@@ -44,7 +74,7 @@ double ct_model_prior_us(enum ct_link link, enum ct_op base, int nranks,
         return NAN;
     return info->base_us + ct_model_steps(base, nranks) * info->hop_us +
            ct_wire_factor(base, nranks) * (double)bytes /
-               (info->busbw_GBps * 1e3);
+               (busbw_of(link, speed) * 1e3);
 }
 
 struct guess {
@@ -150,7 +180,7 @@ double ct_model_inside_us(const struct ct_model *own,
     const int n = is_p2p(base) ? 2 : nranks;
     const struct guess mine = inside(own, op, n, (double)bytes);
     const struct guess theirs = inside(reference, op, n, (double)bytes);
-    struct guess best = {ct_model_prior_us(CT_LINK_NODE, op, n, bytes),
+    struct guess best = {ct_model_prior_us(CT_LINK_NODE, CT_NONE, op, n, bytes),
                          PRIOR_ERROR};
 
     *source_p = CT_SOURCE_PRIOR;

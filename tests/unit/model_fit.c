@@ -198,13 +198,13 @@ static void test_single_size_is_never_full(void **state)
     for (uint64_t bytes = 8; bytes <= 1u << 30; bytes *= 2)
         for (int far = 0; far < 3; far++) {
             const double factor = far == 0 ? 1 : far == 1 ? .2 : 7;
-            const struct truth truth = {0,
-                                        factor *
-                                            ct_model_prior_us(CT_LINK_NVLINK,
-                                                              CT_OP_ALL_REDUCE,
-                                                              4, bytes) /
-                                            (double)bytes,
-                                        .02, .1};
+            const struct truth truth = {
+                0,
+                factor *
+                    ct_model_prior_us(CT_LINK_NVLINK, CT_NONE, CT_OP_ALL_REDUCE,
+                                      4, bytes) /
+                    (double)bytes,
+                .02, .1};
 
             start(&bench, bytes, 4);
             add(&bench, CT_LINK_NVLINK, CT_OP_ALL_REDUCE, bytes, 50, &truth);
@@ -312,12 +312,14 @@ static void test_bandwidths_as_nccl_tests(void **state)
 static void test_prior_is_the_table(void **state)
 {
     (void)state;
-    assert_within(ct_model_prior_us(CT_LINK_NVLINK, CT_OP_ALL_REDUCE, 8, 0),
-                  6.6 + 14 * .6, 1e-12);
-    assert_within(ct_model_prior_us(CT_LINK_IB, CT_OP_ALL_GATHER, 4, 47000000),
-                  6.6 + 3 * 2.7 + .75 * 1000, 1e-12);
-    assert_within(ct_model_prior_us(CT_LINK_IB, CT_OP_RECV, 16, 47000), 10.3,
-                  1e-12);
+    assert_within(
+        ct_model_prior_us(CT_LINK_NVLINK, CT_NONE, CT_OP_ALL_REDUCE, 8, 0),
+        6.6 + 14 * .6, 1e-12);
+    assert_within(
+        ct_model_prior_us(CT_LINK_IB, CT_NONE, CT_OP_ALL_GATHER, 4, 47000000),
+        6.6 + 3 * 2.7 + .75 * 1000, 1e-12);
+    assert_within(ct_model_prior_us(CT_LINK_IB, CT_NONE, CT_OP_RECV, 16, 47000),
+                  10.3, 1e-12);
 }
 
 static void test_group_is_observed_but_never_fitted(void **state)

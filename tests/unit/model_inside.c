@@ -127,9 +127,9 @@ static void test_measured_sizes(void **state)
     own = model_of(&single, 1);
     check(&(struct expectation){own, NULL, AR, 4, 65536, CT_SOURCE_FIT,
                                 ring_us(AR, 4, 8, 40, 65536), .02, .1});
-    check(&(struct expectation){own, NULL, AR, 4, 8 << 20, CT_SOURCE_PRIOR,
-                                ct_model_prior_us(CT_LINK_NODE, AR, 4, 8 << 20),
-                                1e-9, .36});
+    check(&(struct expectation){
+        own, NULL, AR, 4, 8 << 20, CT_SOURCE_PRIOR,
+        ct_model_prior_us(CT_LINK_NODE, CT_NONE, AR, 4, 8 << 20), 1e-9, .36});
     ct_model_free(own);
 }
 
@@ -142,9 +142,9 @@ static void test_network_is_not_inside(void **state)
     far.link = CT_LINK_NETWORK;
     far.alpha_us = 60;
     own = model_of(&far, 1);
-    check(&(struct expectation){own, NULL, AR, 4, 65536, CT_SOURCE_PRIOR,
-                                ct_model_prior_us(CT_LINK_NODE, AR, 4, 65536),
-                                1e-9, .36});
+    check(&(struct expectation){
+        own, NULL, AR, 4, 65536, CT_SOURCE_PRIOR,
+        ct_model_prior_us(CT_LINK_NODE, CT_NONE, AR, 4, 65536), 1e-9, .36});
     reference = model_of(&wide, 1);
     check(&(struct expectation){own, reference, AR, 4, 65536,
                                 CT_SOURCE_REFERENCE,
