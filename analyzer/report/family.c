@@ -93,8 +93,7 @@ static void start_family(struct family *f, const struct view *view, int usage)
     f->missing = comm->nknown < comm->nranks;
     snprintf(f->nodes_text, sizeof f->nodes_text, "%d%s", f->nodes,
              f->missing ? "+" : "");
-    snprintf(f->where, sizeof f->where, "%s%s", f->link,
-             f->missing && f->link_id != CT_LINK_UNKNOWN ? "?" : "");
+    f->speed = CT_NONE;
     f->top_us = NAN;
     if (f->given)
         join_reasons(f, f->given);
@@ -159,12 +158,19 @@ static void add_usage(struct family *f, const struct view *view, int usage,
     }
     if (role && role->confidence < f->confidence)
         f->confidence = role->confidence;
+    if (u->speed > 0 && (f->speed == CT_NONE || u->speed < f->speed))
+        f->speed = u->speed;
     note_top(f, u);
 }
 
 static void finish_family(struct family *f, const struct view *view,
                           const struct volume *volume)
 {
+    char link[40];
+
+    ct_link_text(f->link_id, f->speed, link, sizeof link);
+    snprintf(f->where, sizeof f->where, "%s%s", link,
+             f->missing && f->link_id != CT_LINK_UNKNOWN ? "?" : "");
     f->calls /= f->ngroups;
     f->transfer_ms /= f->ngroups;
     f->wait_ms /= f->ngroups;

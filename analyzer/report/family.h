@@ -11,7 +11,7 @@ struct family { /* role x use x op x group size x place */
     char role[48];
     const char *use, *op, *link;
     char groups[32];                /* "4 x 2" */
-    char nodes_text[16], where[40]; /* nodes and link; "2+", "TCP?" where
+    char nodes_text[16], where[48]; /* nodes and link; "2+", "TCP?" where
                                        ranks are missing */
     int ngroups, nranks, nodes, domains;
     bool network;
@@ -28,6 +28,7 @@ struct family { /* role x use x op x group size x place */
     const struct ct_role *given; /* NULL: no role */
     enum ct_op base;
     enum ct_link link_id;
+    int64_t speed;       /* of link: the lowest that is known; CT_NONE */
     uint64_t main_bytes; /* message size that carries most bytes */
     uint64_t top_bytes;  /* largest message size that was timed */
     double top_us;       /* its median; NAN: none */

@@ -11,7 +11,11 @@ struct group_line {
     uint64_t uid;
     const char *name, *origin;
     int nranks, traced, nodes, domains;
-    const char *link, *evidence;
+    const char *link, *evidence, *detail;
+    char link_text[40];
+    bool crosses_hosts, crosses_domains;
+    int64_t speed;
+    int hops, nics;
     bool network;
     char roles[80];
     int64_t calls;
@@ -32,9 +36,16 @@ static const struct out_column columns[] = {
     OUT_COL(struct group_line, nodes, "nodes", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct group_line, domains, "domains", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct group_line, hosts, "", OUT_BUFFER, 0, OUT_DATA),
-    OUT_COL(struct group_line, link, "link", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct group_line, crosses_hosts, "", OUT_BOOL, 0, OUT_DATA),
+    OUT_COL(struct group_line, crosses_domains, "", OUT_BOOL, 0, OUT_DATA),
+    OUT_COL(struct group_line, link_text, "link", OUT_BUFFER, 0, OUT_TEXT_ONLY),
+    OUT_COL(struct group_line, link, "", OUT_TEXT, 0, OUT_DATA),
+    OUT_COL(struct group_line, speed, "", OUT_COUNT, 0, OUT_DATA),
     OUT_COL(struct group_line, network, "", OUT_BOOL, 0, OUT_DATA),
     OUT_COL(struct group_line, evidence, "evidence", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct group_line, detail, "", OUT_TEXT, 0, OUT_DATA),
+    OUT_COL(struct group_line, hops, "", OUT_INT, 0, OUT_DATA),
+    OUT_COL(struct group_line, nics, "", OUT_INT, 0, OUT_DATA),
     OUT_COL(struct group_line, calls, "calls", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct group_line, roles, "roles", OUT_BUFFER, 0, OUT_BOTH),
 };
@@ -90,7 +101,15 @@ static void fill_line(struct group_line *line, const struct view *view,
     line->domains = comm->ndomains;
     line->link = view_link_names[comm->link];
     line->network = view_link_is_network[comm->link];
+    line->crosses_hosts = comm->nnodes > 1;
+    line->crosses_domains = comm->ndomains > 1;
     line->evidence = comm->evidence;
+    line->detail = comm->detail;
+    line->speed = comm->speed > 0 ? comm->speed : CT_NONE;
+    line->hops = comm->hops;
+    line->nics = comm->nics;
+    ct_link_text(comm->link, comm->speed, line->link_text,
+                 sizeof line->link_text);
     if (ranks)
         units_ranks(line->ranks, sizeof line->ranks, ranks,
                     view_comm_ranks(view->trace, comm, ranks));
@@ -114,6 +133,24 @@ static void add_usages(struct group_line *lines, const struct view *view)
     }
 }
 
+static void say_crossings(struct out *out, const struct ct_job *job)
+{
+    int hosts = 0, domains = 0;
+
+    for (int i = 0; i < job->ncomms; i++) {
+        hosts += job->comms[i].nnodes > 1;
+        domains += job->comms[i].ndomains > 1;
+    }
+    if (hosts || domains)
+        out_say(out, 2,
+                "%d of %d communicators cross%s hosts, %d cross%s NVLink "
+                "domains",
+                hosts, job->ncomms, hosts == 1 ? "es" : "", domains,
+                domains == 1 ? "es" : "");
+    else
+        out_say(out, 2, "No communicator crosses hosts");
+}
+
 static int put_job(struct out *out, const struct view_input *input,
                    const struct cli *cli, int number)
 {
@@ -132,6 +169,7 @@ static int put_job(struct out *out, const struct view_input *input,
         fill_line(&lines[i], &view, i);
     add_usages(lines, &view);
     out_rows(out, "groups", &table, lines, (size_t)job->ncomms);
+    say_crossings(out, job);
     free(lines);
     ct_roles_free(view.roles);
     return 0;

@@ -21,6 +21,7 @@ static int put_job(struct out *out, const struct view_input *input,
     section_verdict(out, &view, &families);
     section_job(out, &view);
     section_roles(out, &view, &families);
+    section_links(out, &view);
     section_predictions(out, &view, PREDICTIONS_SHOWN);
     section_fits(out, &view);
     section_seed(out, &view, &families);

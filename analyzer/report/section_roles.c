@@ -18,6 +18,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct family, domains, "", OUT_INT, 0, OUT_DATA),
     OUT_COL(struct family, where, "link", OUT_BUFFER, 0, OUT_TEXT_ONLY),
     OUT_COL(struct family, link, "", OUT_TEXT, 0, OUT_DATA),
+    OUT_COL(struct family, speed, "", OUT_COUNT, 0, OUT_DATA),
     OUT_COL(struct family, network, "", OUT_BOOL, 0, OUT_DATA),
     OUT_COL(struct family, missing, "", OUT_BOOL, 0, OUT_DATA),
     OUT_COL(struct family, confidence, "sure", OUT_REAL, 2, OUT_BOTH),

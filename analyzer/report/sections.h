@@ -14,6 +14,7 @@ void section_verdict(struct out *out, const struct view *view,
 void section_job(struct out *out, const struct view *view);
 void section_roles(struct out *out, const struct view *view,
                    const struct families *families);
+void section_links(struct out *out, const struct view *view);
 
 /* Observed beside predicted, and the fits. most: lines at most, the dearest
  * first chosen; the rest is left to `commtrace model`. */
