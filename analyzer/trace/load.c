@@ -60,6 +60,7 @@ static void load_tables(struct ct_loader *loader)
     ct_load_codes(loader);
     ct_load_devices(loader);
     ct_load_gpu_links(loader);
+    ct_load_libraries(loader);
     ct_load_comms(loader);
     ct_load_links(loader);
     ct_load_events(loader);
@@ -70,6 +71,8 @@ static void load_tables(struct ct_loader *loader)
     ct_load_classes(loader);
     ct_load_launches(loader);
     ct_load_ops(loader);
+    ct_load_tunings(loader);
+    ct_load_choices(loader);
 }
 
 static void adopt_arrays(struct ct_loader *loader)
@@ -88,6 +91,12 @@ static void adopt_arrays(struct ct_loader *loader)
     ct_arena_adopt(loader->arena, p->launches);
     ct_arena_adopt(loader->arena, p->graphs);
     ct_arena_adopt(loader->arena, p->graph_launches);
+    ct_arena_adopt(loader->arena, p->libraries);
+    ct_arena_adopt(loader->arena, p->tunings);
+    ct_arena_adopt(loader->arena, p->choice_classes);
+    ct_arena_adopt(loader->arena, p->choice_stops);
+    ct_arena_adopt(loader->arena, p->kernels);
+    ct_arena_adopt(loader->arena, p->op_choices);
     if (p->nops)
         p->ops = ct_resize(p->ops, (size_t)p->nops, sizeof(*p->ops));
     ct_arena_adopt(loader->arena, p->ops);
@@ -106,6 +115,7 @@ static void release(struct ct_loader *loader)
     free(loader->class_ids.ids);
     free(loader->launch_ids.ids);
     free(loader->op_ids.ids);
+    free(loader->choices);
 }
 
 static void complete(struct ct_loader *loader)
@@ -118,6 +128,8 @@ static void complete(struct ct_loader *loader)
         ct_load_last_sign(loader);
     if (!loader->failed)
         ct_load_drop_refused(loader);
+    if (!loader->failed)
+        ct_load_join_choices(loader);
     if (!loader->failed)
         ct_graphs_count(loader->process);
 }

@@ -38,6 +38,13 @@ struct ct_ids {
     bool sorted;
 };
 
+struct ct_choice_row {
+    int64_t start_ns, gpu_ns; /* CT_NO_TIME: not timed */
+    int32_t cls;              /* index in choice_classes */
+    int32_t launch;           /* index in graph_launches; CT_NONE */
+    uint32_t n;
+};
+
 struct ct_loader {
     const char *path;
     struct ct_arena *arena;
@@ -59,6 +66,8 @@ struct ct_loader {
     int event_capacity;
     struct ct_intern graph_keys; /* ids, in the order of graphs */
     int graph_capacity, graph_launch_capacity;
+    struct ct_choice_row *choices; /* until they are joined to ops */
+    int nchoices, choice_capacity, kernel_capacity;
     struct ct_intern launch_keys; /* filled when guessing fails */
     int launch_guess, launch_known;
 
@@ -90,6 +99,8 @@ int64_t ct_rows_int(struct ct_rows *rows, int column, const char *name,
 /* The same, with a value for NULL. */
 int64_t ct_rows_opt(struct ct_rows *rows, int column, const char *name,
                     int64_t low, int64_t high, int64_t if_null);
+/* The number, which has to be finite and not negative (NULL is not). */
+double ct_rows_real(struct ct_rows *rows, int column, const char *name);
 /* A copy in the arena, cut at 64 KiB; NULL for NULL. */
 const char *ct_rows_text(struct ct_rows *rows, int column);
 void ct_rows_fail(struct ct_rows *rows, const char *format, ...)
@@ -143,6 +154,9 @@ void ct_load_events(struct ct_loader *loader);
 void ct_load_clocks(struct ct_loader *loader);
 void ct_load_losses(struct ct_loader *loader);
 void ct_load_graphs(struct ct_loader *loader);
+void ct_load_libraries(struct ct_loader *loader);
+void ct_load_tunings(struct ct_loader *loader);
+void ct_load_choices(struct ct_loader *loader);
 void ct_load_stacks(struct ct_loader *loader);
 void ct_load_classes(struct ct_loader *loader);
 void ct_load_launches(struct ct_loader *loader);
@@ -163,6 +177,9 @@ void ct_load_add_graph(struct ct_loader *loader, int64_t id, int64_t made_ns,
                        int64_t first, int64_t second);
 struct ct_graph_launch_row *ct_load_add_graph_launch(struct ct_loader *loader,
                                                      int64_t id);
+
+/* Which ops NCCL's choices are about, once all ops are known. */
+void ct_load_join_choices(struct ct_loader *loader);
 
 /* Adds what loader->ring holds beyond the database. */
 void ct_load_ring(struct ct_loader *loader);

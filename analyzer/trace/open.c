@@ -124,6 +124,7 @@ static void derive(struct ct_trace *trace)
 
         ct_trace_cut(trace, job);
         ct_trace_match(trace, job);
+        ct_trace_choices(trace, job);
         ct_trace_locate(trace, job);
         ct_trace_settle(trace, job);
         ct_trace_steps(trace, job);

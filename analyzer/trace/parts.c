@@ -24,6 +24,7 @@ struct splitting {
     int *comm_at; /* index in its part, per communicator, class, launch */
     int *class_at;
     int *launch_at;
+    int *op_at, *graph_launch_at;
     uint64_t *graph_parts; /* per graph: bit per part whose ops it holds */
 };
 
@@ -260,6 +261,8 @@ static void take_ops(const struct splitting *s, int part,
 
     out->nops = 0;
     out->ops = ct_arena_alloc(s->arena, (size_t)n, sizeof(*out->ops));
+    if (p->op_choices)
+        out->op_choices = ct_arena_alloc(s->arena, (size_t)n, sizeof(int));
     for (i = 0; i < p->nops; i++) {
         struct ct_op_row *op = &out->ops[out->nops];
 
@@ -267,6 +270,9 @@ static void take_ops(const struct splitting *s, int part,
             continue;
         *op = p->ops[i];
         op->cls = s->class_at[op->cls];
+        s->op_at[i] = out->nops;
+        if (p->op_choices)
+            out->op_choices[out->nops] = p->op_choices[i];
         if (op->launch != CT_NONE) {
             op->launch = s->launch_at[op->launch];
             if (out->launches[op->launch].first_op == CT_NONE)
@@ -274,6 +280,34 @@ static void take_ops(const struct splitting *s, int part,
         }
         out->nops++;
     }
+}
+
+/* Choice classes stay as they are, since op_choices points into all of them. */
+static void take_choices(const struct splitting *s, int part,
+                         struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+    int i;
+
+    out->ntunings = out->nchoice_stops = 0;
+    out->tunings =
+        ct_arena_alloc(s->arena, (size_t)p->ntunings, sizeof(*out->tunings));
+    out->choice_stops = ct_arena_alloc(s->arena, (size_t)p->nchoice_stops,
+                                       sizeof(*out->choice_stops));
+    for (i = 0; i < p->ntunings; i++)
+        if (s->part_of[p->tunings[i].comm] == part) {
+            out->tunings[out->ntunings] = p->tunings[i];
+            out->tunings[out->ntunings++].comm = s->comm_at[p->tunings[i].comm];
+        }
+    for (i = 0; i < p->nchoice_stops; i++)
+        if (s->part_of[p->choice_stops[i].comm] == part) {
+            struct ct_choice_stop *stop =
+                &out->choice_stops[out->nchoice_stops++];
+
+            *stop = p->choice_stops[i];
+            stop->comm = s->comm_at[stop->comm];
+            stop->op = stop->op < p->nops ? s->op_at[stop->op] : out->nops;
+        }
 }
 
 static uint64_t parts_in(const struct splitting *s, int graph)
@@ -307,6 +341,32 @@ static bool has_launch(const struct splitting *s, int part, int graph)
     return parts ? parts >> part & 1 : part == 0;
 }
 
+static void take_kernels(const struct splitting *s, int part,
+                         struct ct_process *out)
+{
+    const struct ct_process *p = s->whole;
+    int i;
+
+    out->nkernels = 0;
+    out->kernels =
+        ct_arena_alloc(s->arena, (size_t)p->nkernels, sizeof(*out->kernels));
+    for (i = 0; i < p->nkernels; i++) {
+        const struct ct_op_row *op = &p->ops[p->kernels[i].op];
+        struct ct_kernel_row *kernel = &out->kernels[out->nkernels];
+
+        if (s->part_of[p->classes[op->cls].comm] != part)
+            continue;
+        *kernel = p->kernels[i];
+        kernel->op = s->op_at[kernel->op];
+        if (kernel->launch != CT_NONE)
+            kernel->launch =
+                has_launch(s, part, p->graph_launches[kernel->launch].graph)
+                    ? s->graph_launch_at[kernel->launch]
+                    : CT_NONE;
+        out->nkernels++;
+    }
+}
+
 static void take_graphs(const struct splitting *s, int part,
                         struct ct_process *out)
 {
@@ -323,8 +383,10 @@ static void take_graphs(const struct splitting *s, int part,
     }
     out->ngraph_launches = 0;
     for (i = 0; i < p->ngraph_launches; i++)
-        if (has_launch(s, part, p->graph_launches[i].graph))
+        if (has_launch(s, part, p->graph_launches[i].graph)) {
+            s->graph_launch_at[i] = out->ngraph_launches;
             out->graph_launches[out->ngraph_launches++] = p->graph_launches[i];
+        }
     out->runs = out->replays = 0;
     out->captured = out->idle = out->blind = 0;
     ct_graphs_count(out);
@@ -352,7 +414,7 @@ static void take_rest(const struct splitting *s, int part,
     out->nparts = s->nparts;
     if (part > 0) {
         out->nlosses = out->recovered = out->simulated = 0;
-        out->lost = 0;
+        out->lost = out->choices = out->unplaced = out->disagreed = 0;
         return;
     }
     out->losses =
@@ -377,6 +439,8 @@ static struct ct_process *split(struct splitting *s)
         take_classes(s, i, &parts[i]);
         take_ops(s, i, &parts[i]);
         take_graphs(s, i, &parts[i]);
+        take_choices(s, i, &parts[i]);
+        take_kernels(s, i, &parts[i]);
         take_refusals(s, i, &parts[i]);
         take_rest(s, i, &parts[i]);
     }
@@ -399,6 +463,8 @@ struct ct_process *ct_trace_parts(const struct ct_process *process,
     s.device = ct_alloc((size_t)s.nparts, sizeof(int));
     s.class_at = ct_alloc((size_t)process->nclasses, sizeof(int));
     s.launch_at = ct_alloc((size_t)process->nlaunches, sizeof(int));
+    s.op_at = ct_alloc((size_t)process->nops, sizeof(int));
+    s.graph_launch_at = ct_alloc((size_t)process->ngraph_launches, sizeof(int));
     s.graph_parts = ct_alloc((size_t)process->ngraphs, sizeof(uint64_t));
     assign(&s, uid);
     find_graph_parts(&s);
@@ -408,6 +474,8 @@ struct ct_process *ct_trace_parts(const struct ct_process *process,
     free(s.device);
     free(s.class_at);
     free(s.launch_at);
+    free(s.op_at);
+    free(s.graph_launch_at);
     free(s.graph_parts);
     ct_intern_release(&s.held);
     return parts;

@@ -1,4 +1,5 @@
 /* Rows of a table, each value checked where it is read; and ids. */
+#include <float.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -101,6 +102,18 @@ int64_t ct_rows_opt(struct ct_rows *rows, int column, const char *name,
     if (ct_rows_null(rows, column))
         return if_null;
     return ct_rows_int(rows, column, name, low, high);
+}
+
+double ct_rows_real(struct ct_rows *rows, int column, const char *name)
+{
+    const double value = sqlite3_column_double(rows->stmt, column);
+
+    if (!ct_rows_null(rows, column) && value >= 0 && value <= DBL_MAX)
+        return value;
+    ct_rows_fail(rows, "%s is %s", name,
+                 ct_rows_null(rows, column) ? "missing"
+                                            : "no number that can be");
+    return 0;
 }
 
 const char *ct_rows_text(struct ct_rows *rows, int column)

@@ -39,6 +39,9 @@ void ct_trace_cut(struct ct_trace *trace, struct ct_job *job);
  * where they do not depend on other instances. job->usages gets the keys. */
 void ct_trace_match(struct ct_trace *trace, struct ct_job *job);
 
+/* job->choices from the ranks that were told. */
+void ct_trace_choices(struct ct_trace *trace, struct ct_job *job);
+
 /* Puts the transfers of collectives right where ranks disturb each other. */
 void ct_trace_locate(struct ct_trace *trace, struct ct_job *job);
 

@@ -177,6 +177,44 @@ struct ct_step_row {
     enum ct_step_kind kind;
 };
 
+struct ct_library_row { /* a copy of NCCL */
+    int id;
+    int version; /* as ncclGetVersion says; CT_NONE */
+};
+
+struct ct_tuning_row { /* of NCCL's table: T = latency + S / algbw */
+    int comm;          /* index in the process's comms */
+    enum ct_op base;
+    const char *algorithm, *protocol;
+    double latency_us, algbw_GBps;
+};
+
+struct ct_choice_class_row { /* how NCCL ran ops; text NULL, numbers CT_NONE:
+                                not said */
+    int id;                  /* choice_class.id in the file */
+    int comm;                /* index in comms */
+    enum ct_op base;
+    int peer; /* of send and recv */
+    uint64_t bytes;
+    const char *algorithm, *protocol;
+    int channels;
+    bool by_plugin; /* else by the log */
+};
+
+struct ct_kernel_row { /* a run of an op, timed by NCCL's profiler */
+    int op;            /* index in ops */
+    int launch;        /* index in graph_launches that ran it; CT_NONE */
+    int64_t start_ns;  /* of the GPU's own clock; CT_NO_TIME */
+    int64_t gpu_ns;
+};
+
+struct ct_choice_stop { /* from op on, choices of comm do not fit its ops */
+    int comm;
+    int op;        /* index in ops; nops: there are more choices than ops */
+    uint64_t said; /* bytes of the choice that does not fit */
+    bool lost;     /* records of ops are missing there */
+};
+
 struct ct_refusal { /* a call that NCCL answered with an error */
     enum ct_op kind;
     int comm;   /* index in comms */
@@ -219,6 +257,7 @@ struct ct_process {
 
     int ncomms, nevents, ndevices, ngpu_links, nlosses, nclasses, nlaunches;
     int nops, nsteps, nmodules, nstacks, nframes, nnics, ngpu_nics;
+    int nlibraries, ntunings, nchoice_classes, nchoice_stops, nkernels;
     struct ct_comm_row *comms;
     struct ct_comm_event_row *events;
     struct ct_device_row *devices;
@@ -242,6 +281,16 @@ struct ct_process {
     struct ct_module_row *modules;
     struct ct_stack_row *stacks;
     struct ct_frame_row *frames;
+    struct ct_library_row *libraries;
+    struct ct_tuning_row *tunings; /* by comm; usable ones only */
+    struct ct_choice_class_row *choice_classes;
+    struct ct_choice_stop *choice_stops; /* of each communicator at most one */
+    struct ct_kernel_row *kernels; /* by op; by itself first, then by launch */
+    int *op_choices;   /* per op: index in choice_classes, or CT_NONE; NULL:
+                          no choice was recorded */
+    int64_t choices;   /* rows of choice */
+    int64_t unplaced;  /* of them without an op */
+    int64_t disagreed; /* ops of which log and plugin say different things */
 };
 
 struct ct_member { /* rank r of a communicator is members[r] */
@@ -330,6 +379,10 @@ struct ct_usage {
                             of all that were not overlapped; CT_NO_TIME */
 };
 
+struct ct_choice_of { /* index in the choice_classes of process; CT_NONE */
+    int process, choice;
+};
+
 struct ct_job {
     int nprocesses;
     int *processes;        /* indices in ct_trace.processes, by rank */
@@ -343,6 +396,7 @@ struct ct_job {
     struct ct_comm *comms;
     struct ct_instance *instances;
     struct ct_usage *usages;
+    struct ct_choice_of *choices; /* per instance; NULL: none was recorded */
     int nsteps;      /* steady steps that all processes have; 0: none found */
     int64_t step_ns; /* median duration of those; CT_NO_TIME */
     int64_t span_ns; /* longest first op .. last op of a process */
@@ -401,6 +455,14 @@ struct ct_op_cost {
 /* False, and no times, where nothing is known. */
 bool ct_op_cost(const struct ct_trace *trace, int process, int op,
                 struct ct_op_cost *cost);
+
+/* How NCCL ran an op: as its own process was told, else as another rank of its
+ * instance was, for all run it alike. NULL: nobody was told. */
+const struct ct_choice_class_row *
+ct_op_choice(const struct ct_trace *trace, int process, int op, int *process_p);
+
+/* Run of an op, not by a graph, that NCCL's profiler timed; NULL: none. */
+const struct ct_kernel_row *ct_op_kernel(const struct ct_process *p, int op);
 
 /* "s" unless n reads as 1 with three or four digits. */
 static inline const char *ct_plural(double n)
