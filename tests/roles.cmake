@@ -31,3 +31,8 @@ foreach(name findings_stuck findings_straggler)
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
+
+add_executable(model_nccl ${CMAKE_CURRENT_LIST_DIR}/unit/model_nccl.c)
+target_link_libraries(model_nccl PRIVATE trace_files commtrace_model m)
+add_test(NAME unit.model_nccl COMMAND model_nccl)
+set_tests_properties(unit.model_nccl PROPERTIES LABELS unit TIMEOUT 120)

@@ -5,6 +5,7 @@
 
 #include "model/curve.h"
 #include "model/fit.h"
+#include "model/nccl.h"
 
 static int same_key(const struct ct_job *job, const int *order, int n)
 {
@@ -30,6 +31,10 @@ static int same_bytes(const struct ct_job *job, const int *order, int n)
         k++;
     return k;
 }
+
+struct times { /* us, per usage */
+    double *located, *error, *nccl;
+};
 
 /* Time of usages of one key and size: from transfers that are fit for fits
  * where there are any, else the median of whatever was timed. */
@@ -58,8 +63,25 @@ static double observed_us(const struct ct_job *job,
     return nany > 0 ? any / (double)nany : NAN;
 }
 
+/* Communicators of one size may differ in what NCCL expects of them. */
+static double nccl_us(const struct ct_job *job, const double *us,
+                      const int *order, int n)
+{
+    double sum = 0, calls = 0;
+
+    for (int i = 0; i < n; i++) {
+        const double weight = (double)job->usages[order[i]].calls;
+
+        if (isnan(us[order[i]]))
+            continue;
+        sum += us[order[i]] * weight;
+        calls += weight;
+    }
+    return calls > 0 ? sum / calls : NAN;
+}
+
 static void predict(const struct ct_job *job, const struct ct_sample_set *set,
-                    const double *located_us, const struct ct_fit *fit,
+                    const struct times *times, const struct ct_fit *fit,
                     const int *order, int n, struct ct_prediction *row)
 {
     const struct ct_usage *usage = &job->usages[order[0]];
@@ -70,10 +92,11 @@ static void predict(const struct ct_job *job, const struct ct_sample_set *set,
                                   .bytes = usage->bytes};
     for (int i = 0; i < n; i++)
         row->calls += job->usages[order[i]].calls;
-    row->observed_us = observed_us(job, set, located_us, order, n);
+    row->observed_us = observed_us(job, set, times->located, order, n);
     row->fit_us = ct_fit_us(fit, (double)row->bytes, NULL);
     row->prior_us = ct_model_prior_us(fit->link, fit->speed, fit->base,
                                       fit->nranks, row->bytes);
+    row->nccl_us = nccl_us(job, times->nccl, order, n);
     row->algbw_GBps = (double)row->bytes / (row->observed_us * 1e3);
     row->busbw_GBps = row->algbw_GBps * ct_wire_factor(fit->base, fit->nranks);
 }
@@ -93,7 +116,7 @@ static int64_t slowest(const struct ct_job *job, const int *order, int n)
 }
 
 static bool add_key(struct ct_model *model, const struct ct_job *job,
-                    const struct ct_sample_set *set, const double *located_us,
+                    const struct ct_sample_set *set, const struct times *times,
                     const int *order, int n)
 {
     const struct ct_curve_key key = ct_curve_key(job, &job->usages[order[0]]);
@@ -113,7 +136,7 @@ static bool add_key(struct ct_model *model, const struct ct_job *job,
     fit->why = fit->words;
     for (int i = 0; i < n; i += k) {
         k = same_bytes(job, order + i, n - i);
-        predict(job, set, located_us, fit, order + i, k,
+        predict(job, set, times, fit, order + i, k,
                 &model->predictions[model->npredictions++]);
     }
     return true;
@@ -148,7 +171,7 @@ int ct_model_locate(const struct ct_trace *trace, const struct ct_job *job,
 }
 
 static bool add_keys(struct ct_model *model, const struct ct_job *job,
-                     const struct ct_sample_set *set, const double *located_us,
+                     const struct ct_sample_set *set, const struct times *times,
                      const int *order, int n)
 {
     int k;
@@ -159,7 +182,7 @@ static bool add_keys(struct ct_model *model, const struct ct_job *job,
         return false;
     for (int i = 0; i < n; i += k) {
         k = same_key(job, order + i, n - i);
-        if (!add_key(model, job, set, located_us, order + i, k))
+        if (!add_key(model, job, set, times, order + i, k))
             return false;
     }
     return true;
@@ -168,22 +191,23 @@ static bool add_keys(struct ct_model *model, const struct ct_job *job,
 struct ct_model *ct_model_build(const struct ct_trace *trace,
                                 const struct ct_job *job)
 {
-    const size_t room = 2 * (size_t)job->nusages + 1;
+    const size_t room = (size_t)job->nusages + 1;
     struct ct_model *model = calloc(1, sizeof *model);
-    double *located_us = malloc(room * sizeof *located_us);
+    double *us = malloc(3 * room * sizeof *us);
+    const struct times times = {us, us + room, us + 2 * room};
     struct ct_sample_set set = {0};
     int *order = NULL;
     const int n = ct_curve_order(job, &order);
 
-    if (!model || !located_us || n < 0 ||
-        ct_samples_gather(trace, job, &set) != 0 ||
-        !locate(job, &set, located_us, located_us + job->nusages) ||
-        !add_keys(model, job, &set, located_us, order, n)) {
+    if (!model || !us || n < 0 || ct_samples_gather(trace, job, &set) != 0 ||
+        !locate(job, &set, times.located, times.error) ||
+        ct_nccl_locate(trace, job, times.nccl) != 0 ||
+        !add_keys(model, job, &set, &times, order, n)) {
         ct_model_free(model);
         model = NULL;
     }
     ct_samples_release(&set);
-    free(located_us);
+    free(us);
     free(order);
     return model;
 }

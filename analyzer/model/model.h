@@ -57,6 +57,7 @@ struct ct_prediction { /* one line of observed beside predicted */
     double observed_us; /* median transfer; NAN: never timed */
     double fit_us;      /* NAN: no fit */
     double prior_us;
+    double nccl_us;                /* by NCCL's own table; NAN: not recorded */
     double algbw_GBps, busbw_GBps; /* of observed */
 };
 

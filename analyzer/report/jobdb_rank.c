@@ -360,6 +360,9 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
     const struct ct_instance *instance =
         op->instance == CT_NONE ? NULL : &view->job->instances[op->instance];
     struct ct_op_cost cost;
+    int told;
+    const struct ct_choice_class_row *choice =
+        ct_op_choice(view->trace, number, i, &told);
 
     ct_op_cost(view->trace, number, i, &cost);
     jobdb_start(db, JOBDB_T_op_match);
@@ -374,7 +377,26 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
     jobdb_time(db, cost.transfer_ns);
     jobdb_time(db, cost.wait_ns);
     put_graph_id(db, p, ct_op_graph(p, op));
+    jobdb_index(db, choice ? choice->id : CT_NONE);
+    jobdb_index(db, choice ? told : CT_NONE);
     jobdb_end(db);
+}
+
+static void put_kernels(struct jobdb *db, const struct ct_process *p,
+                        int number)
+{
+    for (int i = 0; i < p->nkernels && !db->error[0]; i++) {
+        const struct ct_kernel_row *k = &p->kernels[i];
+
+        jobdb_start(db, JOBDB_T_kernel);
+        jobdb_int(db, number);
+        jobdb_int(db, k->op);
+        jobdb_index(db, k->launch == CT_NONE ? CT_NONE
+                                             : p->graph_launches[k->launch].id);
+        jobdb_time(db, k->start_ns);
+        jobdb_int(db, k->gpu_ns);
+        jobdb_end(db);
+    }
 }
 
 void jobdb_put_ops(struct jobdb *db, const struct view *view, int process,
@@ -386,4 +408,5 @@ void jobdb_put_ops(struct jobdb *db, const struct view *view, int process,
         put_op(db, p, process, i);
     for (int i = 0; i < p->nops && !db->error[0]; i++)
         put_match(db, view, process, i, first_instance, first_usage);
+    put_kernels(db, p, process);
 }

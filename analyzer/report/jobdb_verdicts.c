@@ -62,7 +62,7 @@ static void put_predictions(struct jobdb *db, const struct view *view)
         jobdb_real(db, p->observed_us);
         jobdb_real(db, p->fit_us);
         jobdb_real(db, p->prior_us);
-        jobdb_none(db);
+        jobdb_real(db, p->nccl_us);
         jobdb_real(db, p->algbw_GBps);
         jobdb_real(db, p->busbw_GBps);
         jobdb_end(db);

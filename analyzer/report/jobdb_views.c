@@ -40,6 +40,9 @@ static const char *const statements[] = {
     "CREATE INDEX comm_uid ON comm(uid)",
     "CREATE INDEX link_uid ON link(uid)",
     "CREATE INDEX step_process ON step(process, n)",
+    "CREATE INDEX choice_class_id ON choice_class(process, id)",
+    "CREATE INDEX choice_of ON choice(process, class)",
+    "CREATE INDEX kernel_op ON kernel(process, op)",
     "CREATE INDEX frame_stack ON frame(process, stack, depth)",
 
     "CREATE VIEW v_op AS -- one row per call, everything readable; names as\n"
@@ -59,6 +62,10 @@ static const char *const statements[] = {
     "         AS gpu_start_ns,\n"
     "       coalesce(o.gpu_ns, a.gpu_ns) AS gpu_ns, -- of its group, if any\n"
     "       m.transfer_ns, m.wait_ns,\n"
+    "       h.algorithm, h.protocol, h.channels, -- as NCCL chose\n"
+    "       (SELECT r.gpu_ns FROM kernel r WHERE r.process = o.process\n"
+    "           AND r.op = o.id AND r.launch IS NULL)\n"
+    "         AS kernel_ns, -- by NCCL's profiler\n"
     "       CASE WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
     "            WHEN a.gpu_ns IS NOT NULL THEN 'group'\n"
     "            ELSE 'host' END AS time_source,\n"
@@ -83,7 +90,8 @@ static const char *const statements[] = {
     "  LEFT JOIN op_match m ON m.process = o.process AND m.op = o.id\n"
     "  LEFT JOIN usage u ON u.id = m.usage\n"
     "  LEFT JOIN link_class l ON l.id = u.link\n"
-    "  LEFT JOIN launch a ON a.process = o.process AND a.id = m.launch",
+    "  LEFT JOIN launch a ON a.process = o.process AND a.id = m.launch\n"
+    "  LEFT JOIN choice_class h ON h.process = m.told AND h.id = m.choice",
 
     "CREATE VIEW v_instance AS -- one row per communication over all ranks\n"
     "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS op,\n"

@@ -15,7 +15,9 @@ struct op_line {
     const char *type;
     uint64_t bytes;
     int64_t runs;
-    double enter_ms, host_us, gpu_us, transfer_us, wait_us;
+    double enter_ms, host_us, gpu_us, kernel_us, transfer_us, wait_us;
+    const char *algorithm, *protocol; /* as NCCL chose */
+    int channels;
     char state[96];
 };
 
@@ -36,8 +38,12 @@ static const struct out_column columns[] = {
     OUT_COL(struct op_line, enter_ms, "at ms", OUT_REAL, 6, OUT_BOTH),
     OUT_COL(struct op_line, host_us, "", OUT_REAL, 3, OUT_DATA),
     OUT_COL(struct op_line, gpu_us, "gpu us", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct op_line, kernel_us, "kernel", OUT_REAL, 4, OUT_OPTIONAL),
     OUT_COL(struct op_line, transfer_us, "transfer", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct op_line, wait_us, "wait us", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct op_line, algorithm, "algorithm", OUT_TEXT, 0, OUT_OPTIONAL),
+    OUT_COL(struct op_line, protocol, "protocol", OUT_TEXT, 0, OUT_OPTIONAL),
+    OUT_COL(struct op_line, channels, "ch", OUT_INT, 0, OUT_OPTIONAL),
     OUT_COL(struct op_line, state, "state", OUT_BUFFER, 0, OUT_OPTIONAL),
 };
 
@@ -134,14 +140,28 @@ static void fill_times(struct op_line *line, const struct ct_trace *trace,
 {
     const struct ct_process *p = &trace->processes[process];
     const struct ct_op_row *op = &p->ops[i];
+    const struct ct_kernel_row *kernel = ct_op_kernel(p, i);
     struct ct_op_cost cost;
 
     ct_op_cost(trace, process, i, &cost);
     line->enter_ms = (double)op->enter_ns / 1e6;
     line->host_us = us(op->host_ns);
     line->gpu_us = us(op->gpu_ns);
+    line->kernel_us = kernel ? us(kernel->gpu_ns) : NAN;
     line->transfer_us = us(cost.transfer_ns);
     line->wait_us = us(cost.wait_ns);
+}
+
+static void fill_choice(struct op_line *line, const struct ct_trace *trace,
+                        int process, int i)
+{
+    int told;
+    const struct ct_choice_class_row *choice =
+        ct_op_choice(trace, process, i, &told);
+
+    line->algorithm = choice ? choice->algorithm : NULL;
+    line->protocol = choice ? choice->protocol : NULL;
+    line->channels = choice ? choice->channels : CT_NONE;
 }
 
 static void fill_line(struct op_line *line, const struct wanted *wanted,
@@ -169,6 +189,7 @@ static void fill_line(struct op_line *line, const struct wanted *wanted,
     line->bytes = cls->bytes;
     line->runs = ct_op_runs(p, op);
     fill_times(line, trace, process, i);
+    fill_choice(line, trace, process, i);
     fill_state(line->state, sizeof line->state, op->flags, line->runs);
 }
 

@@ -10,7 +10,7 @@ struct prediction_line {
     int nranks;
     uint64_t bytes;
     int64_t calls;
-    double observed_us, fit_us, reference_us, prior_us;
+    double observed_us, fit_us, reference_us, prior_us, nccl_us;
     double ratio;   /* observed over the best prediction that there is */
     const char *by; /* which that is */
     double algbw_GBps, busbw_GBps;
@@ -28,6 +28,8 @@ static const struct out_column prediction_columns[] = {
     OUT_COL(struct prediction_line, reference_us, "ref.", OUT_REAL, 3,
             OUT_OPTIONAL),
     OUT_COL(struct prediction_line, prior_us, "prior", OUT_REAL, 3, OUT_BOTH),
+    OUT_COL(struct prediction_line, nccl_us, "NCCL's own", OUT_REAL, 3,
+            OUT_OPTIONAL),
     OUT_COL(struct prediction_line, ratio, "ratio", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct prediction_line, by, "", OUT_TEXT, 0, OUT_DATA),
     OUT_COL(struct prediction_line, algbw_GBps, "algbw", OUT_REAL, 3, OUT_BOTH),
@@ -108,8 +110,13 @@ static void fill_prediction(struct prediction_line *line,
     line->fit_us = p->fit_us;
     line->reference_us = reference_us(reference, p);
     line->prior_us = p->prior_us;
+    line->nccl_us = p->nccl_us;
     best = p->prior_us;
     line->by = isnan(best) ? NULL : "prior";
+    if (!isnan(p->nccl_us)) {
+        best = p->nccl_us;
+        line->by = "nccl";
+    }
     if (!isnan(line->reference_us)) {
         best = line->reference_us;
         line->by = "reference";
@@ -170,7 +177,8 @@ void section_predictions(struct out *out, const struct view *view, int most)
     int shown = 0;
 
     out_title(out, "OBSERVED BESIDE PREDICTED",
-              "us, medians; ratio: to fit, else reference, else prior; GB/s");
+              "us, medians; ratio: to fit, else reference, NCCL's own, prior; "
+              "GB/s");
     out_table(out, "predictions", &prediction_table);
     for (int i = 0; i < model->npredictions; i++) {
         struct prediction_line line;

@@ -28,6 +28,7 @@ void section_findings(struct out *out, const struct view *view);
 
 /* Part of the section of data quality. */
 void section_graphs(struct out *out, const struct view *view);
+void section_choices(struct out *out, const struct view *view);
 void section_quality(struct out *out, const struct view *view);
 
 extern const char *const section_source_names[CT_SOURCE_COUNT];

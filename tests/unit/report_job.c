@@ -164,18 +164,28 @@ static void fill_derived(struct fixture *f)
                                  .residual = .02,
                                  .quality = CT_FIT_PRIOR,
                                  .why = "one message size"};
-    f->predictions[0] = (struct ct_prediction){CT_LINK_NETWORK,
-                                               CT_OP_ALL_REDUCE,
-                                               2,
-                                               8 * MIB,
-                                               1280,
-                                               400,
-                                               NAN,
-                                               200,
-                                               20.97,
-                                               20.97};
-    f->predictions[1] = (struct ct_prediction){
-        CT_LINK_NETWORK, CT_OP_SEND, 4, 8 * MIB, 160, NAN, NAN, 187, NAN, NAN};
+    f->predictions[0] = (struct ct_prediction){.link = CT_LINK_NETWORK,
+                                               .base = CT_OP_ALL_REDUCE,
+                                               .nranks = 2,
+                                               .bytes = 8 * MIB,
+                                               .calls = 1280,
+                                               .observed_us = 400,
+                                               .fit_us = NAN,
+                                               .prior_us = 200,
+                                               .nccl_us = 250,
+                                               .algbw_GBps = 20.97,
+                                               .busbw_GBps = 20.97};
+    f->predictions[1] = (struct ct_prediction){.link = CT_LINK_NETWORK,
+                                               .base = CT_OP_SEND,
+                                               .nranks = 4,
+                                               .bytes = 8 * MIB,
+                                               .calls = 160,
+                                               .observed_us = NAN,
+                                               .fit_us = NAN,
+                                               .prior_us = 187,
+                                               .nccl_us = NAN,
+                                               .algbw_GBps = NAN,
+                                               .busbw_GBps = NAN};
     f->model = (struct ct_model){1, 2, f->fits, f->predictions};
     f->rows[0] =
         (struct ct_finding_row){.id = CT_FINDING_TP_CROSSES_NODES,
@@ -281,6 +291,7 @@ static void text_tells_the_story(void **state)
     (void)state;
     expect(text, "TP_CROSSES_NODES: 20 ms of each step lost (20 %)");
     expect(text, "predicted by the prior of the link class");
+    expect(text, "prior  NCCL's own  ratio");
     expect(text, "the worst of 2 such groups");
     expect(text, "TP 2 x PP 2 x DP 1; 2 layers per stage, 8 micro-batches");
     expect(text, "4 traced of 4, on 2 nodes (node-a, node-b)");
@@ -377,10 +388,10 @@ static void out_of_reach_is_not_dead(void **state)
 static void json_has_every_section(void **state)
 {
     static const char *const keys[] = {
-        "\"verdict\":{",     "\"job\":{",     "\"roles\":[",
-        "\"predictions\":[", "\"fits\":[",    "\"seed\":{",
-        "\"findings\":[",    "\"quality\":{", "\"alpha_us\":null",
-        "\"tp_volume\":{",   "\"loss_ms\":20"};
+        "\"verdict\":{",     "\"job\":{",       "\"roles\":[",
+        "\"predictions\":[", "\"nccl_us\":250", "\"fits\":[",
+        "\"seed\":{",        "\"findings\":[",  "\"quality\":{",
+        "\"alpha_us\":null", "\"tp_volume\":{", "\"loss_ms\":20"};
     struct fixture *f = new_fixture();
     char *text = report(f, OUT_AS_JSON);
 
