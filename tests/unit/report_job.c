@@ -291,7 +291,7 @@ static void text_tells_the_story(void **state)
     (void)state;
     expect(text, "TP_CROSSES_NODES: 20 ms of each step lost (20 %)");
     expect(text, "predicted by the prior of the link class");
-    expect(text, "prior  NCCL's own  ratio");
+    expect(text, "prior NCCL's own ratio");
     expect(text, "the worst of 2 such groups");
     expect(text, "TP 2 x PP 2 x DP 1; 2 layers per stage, 8 micro-batches");
     expect(text, "4 traced of 4, on 2 nodes (node-a, node-b)");
