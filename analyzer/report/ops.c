@@ -18,6 +18,7 @@ struct op_line {
     double enter_ms, host_us, gpu_us, kernel_us, transfer_us, wait_us;
     const char *algorithm, *protocol; /* as NCCL chose */
     int channels;
+    char how[48]; /* the first two of them */
     char state[96];
 };
 
@@ -38,12 +39,14 @@ static const struct out_column columns[] = {
     OUT_COL(struct op_line, enter_ms, "at ms", OUT_REAL, 6, OUT_BOTH),
     OUT_COL(struct op_line, host_us, "", OUT_REAL, 3, OUT_DATA),
     OUT_COL(struct op_line, gpu_us, "gpu us", OUT_REAL, 4, OUT_BOTH),
-    OUT_COL(struct op_line, kernel_us, "kernel", OUT_REAL, 4, OUT_OPTIONAL),
+    OUT_COL(struct op_line, kernel_us, "", OUT_REAL, 4, OUT_DATA),
     OUT_COL(struct op_line, transfer_us, "transfer", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct op_line, wait_us, "wait us", OUT_REAL, 4, OUT_BOTH),
-    OUT_COL(struct op_line, algorithm, "algorithm", OUT_TEXT, 0, OUT_OPTIONAL),
-    OUT_COL(struct op_line, protocol, "protocol", OUT_TEXT, 0, OUT_OPTIONAL),
-    OUT_COL(struct op_line, channels, "ch", OUT_INT, 0, OUT_OPTIONAL),
+    OUT_COL(struct op_line, algorithm, "", OUT_TEXT, 0, OUT_DATA),
+    OUT_COL(struct op_line, protocol, "", OUT_TEXT, 0, OUT_DATA),
+    OUT_COL(struct op_line, channels, "", OUT_INT, 0, OUT_DATA),
+    OUT_COL(struct op_line, how, "NCCL's way", OUT_BUFFER, 0,
+            OUT_TEXT_OPTIONAL),
     OUT_COL(struct op_line, state, "state", OUT_BUFFER, 0, OUT_OPTIONAL),
 };
 
@@ -162,6 +165,9 @@ static void fill_choice(struct op_line *line, const struct ct_trace *trace,
     line->algorithm = choice ? choice->algorithm : NULL;
     line->protocol = choice ? choice->protocol : NULL;
     line->channels = choice ? choice->channels : CT_NONE;
+    if (line->algorithm && line->protocol)
+        snprintf(line->how, sizeof line->how, "%s/%s", line->algorithm,
+                 line->protocol);
 }
 
 static void fill_line(struct op_line *line, const struct wanted *wanted,

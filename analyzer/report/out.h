@@ -30,10 +30,11 @@ enum out_type {
 };
 
 enum out_how {
-    OUT_BOTH,     /* text and JSON */
-    OUT_OPTIONAL, /* text leaves it out where no row has a value */
-    OUT_DATA,     /* JSON only */
-    OUT_TEXT_ONLY /* text only */
+    OUT_BOTH,         /* text and JSON */
+    OUT_OPTIONAL,     /* text leaves it out where no row has a value */
+    OUT_DATA,         /* JSON only */
+    OUT_TEXT_ONLY,    /* text only */
+    OUT_TEXT_OPTIONAL /* text only, where some row has a value */
 };
 
 struct out_column {

@@ -105,7 +105,8 @@ static void json_fields(struct out *out, const struct out_table *table,
                         const void *row)
 {
     for (int i = 0; i < table->ncolumns; i++) {
-        if (table->columns[i].how == OUT_TEXT_ONLY)
+        if (table->columns[i].how == OUT_TEXT_ONLY ||
+            table->columns[i].how == OUT_TEXT_OPTIONAL)
             continue;
         json_key(out, table->columns[i].key);
         json_cell(out, &table->columns[i], row);

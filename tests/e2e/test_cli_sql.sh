@@ -109,3 +109,42 @@ assert one("SELECT count(*) FROM (SELECT process, launch, "
 assert one("SELECT min(ns) FROM (SELECT sum(m.wait_ns) AS ns FROM op_match m "
            "GROUP BY m.instance)") >= 0
 PY
+
+# What NCCL chose, and how long its profiler saw it run.
+"$tracegen" --tp 2 --pp 2 --dp 2 --steps 3 --nccl log --out log
+"$tracegen" --tp 2 --pp 2 --dp 2 --steps 3 --nccl kernel --out kernel
+"$commtrace" merge --db log.db log
+"$commtrace" merge --db kernel.db kernel
+python3 - <<'PY'
+import sqlite3
+
+log, kernel, none = map(sqlite3.connect, ("log.db", "kernel.db", "job.db"))
+
+def one(db, sql):
+    return db.execute(sql).fetchone()[0]
+
+collective = "op NOT IN ('send', 'recv')"
+for db in log, kernel:
+    assert one(db, "SELECT count(*) FROM v_op WHERE algorithm IS NOT 'RING' "
+                   "AND " + collective) == 0
+    assert one(db, "SELECT count(*) FROM v_op WHERE algorithm NOT NULL "
+                   "AND NOT " + collective) == 0
+    assert one(db, "SELECT count(*) FROM v_op") == one(
+        db, "SELECT count(*) FROM op")
+    assert one(db, "SELECT count(*) FROM prediction p JOIN op_kind k "
+                   "ON k.id = p.kind WHERE (k.name = 'send') <> "
+                   "(nccl_us IS NULL)") == 0
+    assert one(db, "SELECT count(*) FROM tuning") > 0
+assert one(log, "SELECT count(*) FROM kernel") == 0
+assert one(kernel, "SELECT count(*) FROM v_op WHERE kernel_ns IS NULL") == 0
+assert one(kernel, "SELECT count(*) FROM v_op WHERE time_source = 'event' "
+                   "AND gpu_ns - kernel_ns <> 1000") == 0
+# Which choice it was.
+assert one(kernel, "SELECT count(*) FROM v_op o JOIN op_match m ON "
+                   "m.process = o.process AND m.op = o.id JOIN choice_class c "
+                   "ON c.process = m.told AND c.id = m.choice "
+                   "WHERE c.bytes <> o.bytes OR m.told <> o.process") == 0
+assert one(log, "SELECT count(*) FROM op_match WHERE told <> process") > 0
+assert one(none, "SELECT count(*) FROM v_op WHERE algorithm NOT NULL "
+                 "OR kernel_ns NOT NULL") == 0
+PY

@@ -33,6 +33,9 @@ static void usage(FILE *f)
         "  --eval-every N            steps between evaluations (0: none)\n"
         "  --lone-groups             each lone send, recv in a group\n"
         "  --sweep                   message sizes x 25 instead of steps\n"
+        "  --nccl log|kernel         what NCCL says: its table and the "
+        "choices\n"
+        "                            of rank 0; of all, with kernel times\n"
         "  --seed N                  (1)\n"
         "example: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n",
         f);
@@ -76,6 +79,16 @@ static void slow(struct options *o, const char *name, char *text)
     o->slow_factor = number(name, comma + 1, 1e-3);
 }
 
+static void nccl(struct options *o, const char *name, const char *text)
+{
+    if (!strcmp(text, "log"))
+        o->nccl = NCCL_LOG;
+    else if (!strcmp(text, "kernel"))
+        o->nccl = NCCL_KERNELS;
+    else
+        fail(name, text);
+}
+
 static void order(struct options *o, const char *text)
 {
     static const char *const names[AXES] = {"tp", "pp", "dp"};
@@ -115,6 +128,7 @@ static const struct option names[] = {{"tp", 1, NULL, 't'},
                                       {"eval-every", 1, NULL, 'e'},
                                       {"lone-groups", 0, NULL, 'L'},
                                       {"sweep", 0, NULL, 'S'},
+                                      {"nccl", 1, NULL, 'N'},
                                       {"seed", 1, NULL, 'x'},
                                       {"out", 1, NULL, 'O'},
                                       {"help", 0, NULL, 'H'},
@@ -185,6 +199,9 @@ static void set(struct options *o, int key, const char *name, char *value)
         break;
     case 'S':
         o->sweep = true;
+        break;
+    case 'N':
+        nccl(o, name, value);
         break;
     case 'x':
         o->seed = (uint64_t)number(name, value, 0);

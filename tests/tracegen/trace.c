@@ -282,6 +282,7 @@ int trace_write(const struct simulation *s, int rank)
     put_stacks(&w, &s->ranks[rank]);
     put_classes(&w, &s->ranks[rank]);
     put_ops(&w, &s->ranks[rank]);
+    nccl_put(&w, s, rank);
     writer_run(&w, "COMMIT");
     for (t = 0; t < TABLE_COUNT; t++)
         sqlite3_finalize(w.inserts[t]);

@@ -8,6 +8,7 @@
  *   simulate.c  when each call begins and ends
  *   transfer.c  the same of sends and recvs
  *   trace.c     one rank's file, through schema.def
+ *   nccl.c      what NCCL says of itself in it
  *   truth.c     what an analyzer should find
  */
 #ifndef TRACEGEN_H
@@ -20,6 +21,8 @@
 
 enum axis { TP, PP, DP, AXES };
 enum comm_kind { COMM_WORLD, COMM_TP, COMM_PP, COMM_DP, COMM_KINDS };
+
+enum nccl { NCCL_SILENT, NCCL_LOG, NCCL_KERNELS };
 
 struct options {
     int degree[AXES];
@@ -35,6 +38,7 @@ struct options {
     double slow_factor;          /* of its computing */
     bool lone_groups;            /* each lone send or recv in a group */
     bool sweep;                  /* sizes x iterations instead of steps */
+    enum nccl nccl;              /* what NCCL says */
     uint64_t seed;
     long ops; /* choose steps so that about so many come out; 0 */
     const char *out;

@@ -89,6 +89,11 @@ void put(sqlite3_stmt *row, int column, int64_t value)
     sqlite3_bind_int64(row, column + 1, value);
 }
 
+void put_real(sqlite3_stmt *row, int column, double value)
+{
+    sqlite3_bind_double(row, column + 1, value);
+}
+
 void put_text(sqlite3_stmt *row, int column, const char *value)
 {
     sqlite3_bind_text(row, column + 1, value, -1, SQLITE_TRANSIENT);

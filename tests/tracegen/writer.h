@@ -38,8 +38,14 @@ void writer_lookups(struct writer *w);
  * before), add it. */
 sqlite3_stmt *writer_row(struct writer *w, enum table table);
 void put(sqlite3_stmt *row, int column, int64_t value);
+void put_real(sqlite3_stmt *row, int column, double value);
 void put_text(sqlite3_stmt *row, int column, const char *value);
 void put_or_null(sqlite3_stmt *row, int column, int64_t value);
 void writer_add(struct writer *w, sqlite3_stmt *row);
+
+struct simulation;
+
+/* Table of predictions and choices, as far as the options ask for them. */
+void nccl_put(struct writer *w, const struct simulation *s, int rank);
 
 #endif
