@@ -13,6 +13,9 @@ commtrace_e2e(sequence)
 commtrace_e2e(run)
 commtrace_e2e(graphs)
 commtrace_e2e(early)
+if(NOT COMMTRACE_SANITIZE) # plugins come without its runtime
+  commtrace_e2e(profiler_host)
+endif()
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)
   commtrace_e2e(layouts)

@@ -264,7 +264,7 @@ case_faults() {
 }
 
 # release NAME CODE FUNCTIONS: the counts are those of NCCL's own headers at
-# v2.4.8, v2.12.12, v2.19.4, v2.23.4 and v2.27.7.
+# v2.4.8, v2.12.12, v2.19.4, v2.23.4, v2.27.7 and v2.28.9.
 release() {
     library=$samples/../fabric/nccl-$1/libnccl.so.2
     n=$(nm -D --defined-only "$library" | grep -c ' nccl')
@@ -289,16 +289,17 @@ case_releases() {
     release 2.19 21904 31
     release 2.23 22304 33
     release 2.27 22707 37
-    for job in 2.19 2.23 2.27 2.30 2.32; do
+    release 2.28 22809 52
+    for job in 2.19 2.23 2.27 2.28 2.30 2.32; do
         (cat "$machines/fast.fabric" && echo "nccl_version $job") \
             >"$scratch/m.fabric"
         FABRIC=$scratch/m.fabric launch -n 4 -- train3d --tp 2 --pp 2 \
             --steps 1 --compute-us 0 | grep -q 'data right$' || fail "$job"
     done
-    echo 'nccl_version 2.28.9' >"$scratch/m.fabric"
+    echo 'nccl_version 2.26.5' >"$scratch/m.fabric"
     # shellcheck disable=SC2016 # the rank's shell expands it
     [ -z "$(FABRIC=$scratch/m.fabric LD_LIBRARY_PATH='' launch -n 1 -- \
-        sh -c 'echo $LD_LIBRARY_PATH')" ] || fail "2.28.9 has no folder"
+        sh -c 'echo $LD_LIBRARY_PATH')" ] || fail "2.26.5 has no folder"
 }
 
 mpi_rank() {

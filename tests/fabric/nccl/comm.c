@@ -134,8 +134,10 @@ ncclResult_t comm_await_all(struct ncclComm *comm)
 
         if (atomic_load(&comm->aborted))
             return nccl_fail(ncclInternalError, "aborted during its creation");
-        if (atomic_load(&comm->segment->attached) >= comm->nranks)
+        if (atomic_load(&comm->segment->attached) >= comm->nranks) {
+            profiler_comm_begin(comm);
             return ncclSuccess;
+        }
         seat_sleep(seat, heard);
     }
 }
@@ -227,6 +229,7 @@ static void comm_leave_to_tasks(struct ncclComm *comm)
 
 void comm_free(struct ncclComm *comm)
 {
+    profiler_comm_end(comm);
     if (comm->segment)
         segment_detach(comm->segment);
     if (comm->issued)

@@ -9,6 +9,8 @@
 #include <cuda.h>
 #include <nccl.h>
 
+#include "nccl/profiler.h"
+
 struct segment;
 struct premul;
 
@@ -53,6 +55,7 @@ struct ncclComm {
     struct premul *premul; /* reduction operators of the user's own */
     int premuls;
     struct rma *rma; /* windows and signals; NULL: none yet */
+    struct profiled profiled;
 };
 
 /* ncclSuccess, or what NCCL says of a handle that is none. */

@@ -7,6 +7,7 @@
 #include "nccl/job.h"
 #include "nccl/launch.h"
 #include "nccl/op.h"
+#include "nccl/profiler.h"
 #include "nccl/split.h"
 
 #define SIM_INFO_MAGIC 0x74685283u
@@ -54,6 +55,9 @@ static ncclResult_t end_if_alone(void)
 
 ncclResult_t group_add_op(const struct op *op)
 {
+    struct op mine = *op;
+
+    profiler_call(&mine, group.depth + 1);
     if (group.n_ops == group.ops_size) {
         int size = group.ops_size ? 2 * group.ops_size : 16;
         struct op *ops = realloc(group.ops, (size_t)size * sizeof(*ops));
@@ -63,7 +67,7 @@ ncclResult_t group_add_op(const struct op *op)
         group.ops = ops;
         group.ops_size = size;
     }
-    group.ops[group.n_ops++] = *op;
+    group.ops[group.n_ops++] = mine;
     return end_if_alone();
 }
 
@@ -279,6 +283,7 @@ ncclResult_t group_end(void)
         return nccl_fail(ncclInvalidUsage, "GroupEnd: not in a group call");
     if (!take_group(&g))
         return ncclSuccess;
+    profiler_group_ends();
     result = g.error;
     if (!result && find_members(&g, &members))
         result = ncclSystemError;
@@ -286,6 +291,7 @@ ncclResult_t group_end(void)
         result = members.n ? run_by_helper(&g, &members) : run(&g);
         free(members.comms);
     }
+    profiler_group_ended();
     release(&g);
     return result;
 }
@@ -302,6 +308,7 @@ static ncclResult_t group_simulate(ncclSimInfo_t *info)
         info->estimatedTime = (i ? info->estimatedTime : 0) + 10;
     g.n_ops = 0;
     result = g.error ? g.error : run(&g);
+    profiler_group_ended();
     release(&g);
     return result;
 }

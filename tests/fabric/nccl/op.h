@@ -38,6 +38,10 @@ struct op {
         int index, context;
         int times; /* signals to wait for */
     } signal;
+    struct {
+        int mask;           /* what a plugin wants to know of it */
+        void *call, *group; /* the plugin's */
+    } profiled;
 };
 
 static inline int op_is_p2p(const struct op *op)
@@ -49,6 +53,9 @@ static inline int op_is_rma(const struct op *op)
 {
     return op->kind == OP_PUT || op->kind == OP_WAIT;
 }
+
+/* Message size, as NCCL counts it. */
+size_t op_bytes(const struct op *op);
 
 /* Whether its arguments, and its communicator's state, allow it. */
 ncclResult_t op_check(struct op *op, const char *call);

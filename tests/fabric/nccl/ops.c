@@ -22,6 +22,14 @@ static int reduces(const struct op *op)
            op->kind == OP_REDUCE;
 }
 
+size_t op_bytes(const struct op *op)
+{
+    int all = op->kind == OP_ALL_GATHER || op->kind == OP_REDUCE_SCATTER;
+
+    return op->count * type_bytes(op->type) *
+           (all ? (size_t)op->comm->nranks : 1);
+}
+
 ncclResult_t op_check(struct op *op, const char *call)
 {
     ncclResult_t result = comm_check_ready(op->comm);

@@ -1,0 +1,34 @@
+/* The words that NCCL uses to plugins. */
+#ifndef FABRIC_NCCL_PROFILER_WORDS_H
+#define FABRIC_NCCL_PROFILER_WORDS_H
+
+#include <nccl.h>
+
+#include "nccl/op.h"
+
+static inline const char *word_of_kind(enum op_kind kind)
+{
+    static const char *const words[] = {
+        [OP_ALL_REDUCE] = "AllReduce",
+        [OP_REDUCE_SCATTER] = "ReduceScatter",
+        [OP_ALL_GATHER] = "AllGather",
+        [OP_BROADCAST] = "Broadcast",
+        [OP_REDUCE] = "Reduce",
+        [OP_SEND] = "Send",
+        [OP_RECV] = "Recv",
+    };
+
+    return words[kind];
+}
+
+static inline const char *word_of_type(ncclDataType_t type)
+{
+    static const char *const words[] = {
+        "ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
+        "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
+        "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+
+    return words[type];
+}
+
+#endif
