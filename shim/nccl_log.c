@@ -153,17 +153,25 @@ static void take_message(struct nccl_log *log, const struct prefix *prefix,
         log->counts.unknown += !log_facts(&line);
 }
 
-/* Old releases print their version bare. */
-static bool take_version(struct nccl_log *log, struct text text)
+/* A message whose prefix is not whole; of calls it never is. */
+static void take_nobodys(struct nccl_log *log, enum level level)
 {
-    if (!text_starts(text, "NCCL version "))
-        return false;
+    log->counts.nccl++;
+    log->counts.unknown += level != OTHER;
+}
+
+/* Old releases print their version bare; a launcher's tag may precede it. */
+static void take_version(struct nccl_log *log, struct text text)
+{
+    const char *at = text_find(text, "NCCL version ");
+    if (!at || (at > text.at && !is_blank(at[-1]) && at[-1] != ':'))
+        return;
+    text.at = at;
     struct prefix nobody = {
         .host = {log->host, log->host + strlen(log->host)},
         .pid = log->pid,
     };
     take_message(log, &nobody, INFO, text);
-    return true;
 }
 
 /* Where the message in front of a prefix ends: there may be no blank between.
@@ -200,6 +208,8 @@ static void take_line(struct nccl_log *log, struct text text)
             rest.end = start_of(log, &next_prefix);
         if (named)
             take_message(log, &prefix, level, rest);
+        else
+            take_nobodys(log, level);
         text.at = message;
         message = next;
         mark = next_mark;

@@ -374,8 +374,9 @@ static bool take_channels(struct log_line *line, struct text text)
     struct nccl_log_comm *about = about_of(line);
     struct text what, unit;
     int n;
-    if (!text_scan(&text, "%d coll channels, ", &about->channels))
+    if (!text_scan(&text, "%d coll channels, ", &n))
         return false;
+    about->channels = n;
     while (text_scan(&text, "%d %w %w ", &n, &what, &unit)) {
         if (text_equals(what, "nvls"))
             about->nvls_channels = n;
@@ -429,17 +430,30 @@ static bool take_algorithms(struct log_line *line, struct text text)
     return true;
 }
 
-/* "Latency/AlgBw |    Tree/    LL |    Tree/ LL128 | ...", before 2.18 */
+static struct text trim(struct text text)
+{
+    while (text_size(text) && *text.at == ' ')
+        text.at++;
+    while (text_size(text) && text.end[-1] == ' ')
+        text.end--;
+    return text;
+}
+
+/* "Latency/AlgBw |    Tree/    LL |    Tree/ LL128 | Tree/Simple |", before
+ * 2.18 */
 static bool take_columns(struct log_line *line, struct text text)
 {
-    struct text algorithm, protocol;
+    const char *slash, *bar;
     if (!text_scan(&text, "Latency/AlgBw |"))
         return false;
     line->thread->cells = 0;
-    while (text_scan(&text, " %w %w |", &algorithm, &protocol)) {
-        algorithm.end--; /* the slash */
-        add_column(line->thread, algorithm_of(algorithm),
-                   protocol_of(protocol));
+    while ((slash = text_find(text, "/")) && (bar = text_find(text, "|"))) {
+        if (slash > bar)
+            break;
+        add_column(line->thread,
+                   algorithm_of(trim((struct text){text.at, slash})),
+                   protocol_of(trim((struct text){slash + 1, bar})));
+        text.at = bar + 1;
     }
     return true;
 }

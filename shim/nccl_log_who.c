@@ -644,10 +644,25 @@ static struct log_comm *chooser(const struct log_line *line)
     return one;
 }
 
+/* In 2.4 one thread sets up all that ncclCommInitAll() makes, at a time. */
+static struct log_comm *setting_up(const struct log_line *line, int rank)
+{
+    struct log_comm *comm = log_setting_up(line);
+    if (!comm || rank < 0 || comm->about.rank == rank)
+        return comm;
+    uint32_t index = process_of(line->log, line->thread)->comms;
+    for (; index; index = comm_at(line->log, index)->next) {
+        struct log_comm *other = comm_at(line->log, index);
+        if (other->alive && !other->complete && other->about.rank == rank)
+            return other;
+    }
+    return comm;
+}
+
 void log_tell(const struct log_line *line, struct nccl_log_fact *fact, int rank)
 {
     struct log_thread *thread = line->thread;
-    struct log_comm *comm = log_setting_up(line);
+    struct log_comm *comm = setting_up(line, rank);
     fact->source.device = line->device;
     if (comm || fact->kind == NCCL_LOG_MESSAGE) {
         tell(line->log, thread, comm, false, fact);

@@ -57,6 +57,11 @@ endif()
 # NCCL's log: facts against what was counted by other means.
 add_executable(nccl_log_dump ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_log_dump.c)
 target_link_libraries(nccl_log_dump PRIVATE commtrace_shim)
+add_test(NAME unit.nccl_log COMMAND
+  ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_log.sh $<TARGET_FILE:nccl_log_dump>
+  ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_logs
+  ${PROJECT_SOURCE_DIR}/../shared/data/nccl_debug)
+set_tests_properties(unit.nccl_log PROPERTIES LABELS unit)
 
 # What only the library as it is shipped can show.
 if(NOT COMMTRACE_SANITIZE)

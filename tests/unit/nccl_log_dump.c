@@ -19,16 +19,29 @@ static const char *op_name(int op)
     return op < 0 ? "?" : op_names[op];
 }
 
+static void print_known(const char *name, int number)
+{
+    if (number != NCCL_LOG_UNKNOWN)
+        printf(" %s=%d", name, number);
+}
+
 static void print_comm(const struct nccl_log_comm *about)
 {
     static const char *const phases[] = {"start", "detail", "complete", "end"};
-    printf("comm %s hash=%" PRIx64 " parent=%" PRIx64
-           " rank=%d/%d device=%d nodes=%d local=%d mnnvl=%d channels=%d "
-           "nvls=%d p2p=%d network=%s\n",
-           phases[about->phase], about->hash, about->parent, about->rank,
-           about->nranks, about->device, about->nodes, about->local_ranks,
-           about->mnnvl, about->channels, about->nvls_channels,
-           about->p2p_channels, about->network);
+    printf("comm %s rank=%d/%d", phases[about->phase], about->rank,
+           about->nranks);
+    print_known("device", about->device);
+    print_known("nodes", about->nodes);
+    print_known("local", about->local_ranks);
+    print_known("mnnvl", about->mnnvl);
+    print_known("channels", about->channels);
+    print_known("nvls", about->nvls_channels);
+    print_known("p2p", about->p2p_channels);
+    if (about->hash)
+        printf(" hash=%" PRIx64, about->hash);
+    if (about->parent)
+        printf(" parent=%" PRIx64, about->parent);
+    printf("%s%s\n", about->network[0] ? " network=" : "", about->network);
 }
 
 static void print_conn(const struct nccl_log_conn *conn)

@@ -1,0 +1,73 @@
+#!/bin/sh
+# nccl_log.sh DUMP LOGS DATA: small logs in the shapes of NCCL 2.4 ... 2.31
+# against the facts that they hold, in pieces of several sizes; and the logs of
+# real jobs, if the folder DATA is there, against what grep counts in them.
+set -u
+dump=$1 logs=$2 data=$3
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+fail() { echo "nccl_log: $*" >&2; failed=1; }
+
+# Facts are the same however the bytes come.
+pieces() {
+    for piece in 1 7 100 65536; do
+        "$dump" --piece $piece "$1" >"$tmp/$piece" || fail "$1: exit status"
+        cmp -s "$tmp/$piece" "$2" || fail "$1 in pieces of $piece bytes:
+$(diff "$2" "$tmp/$piece")"
+    done
+}
+
+n=0
+for log in "$logs"/*.log; do
+    pieces "$log" "${log%.log}.facts"
+    n=$((n + 1))
+done
+[ $n -ge 15 ] || fail "only $n logs in $logs"
+
+# Of one process: what all of it says of that, and nothing of others.
+log=$logs/v2.24.3_broken_by_other_output
+sed 's/w1:81:/w1:82:/g' "$log.log" >"$tmp/two.log"
+"$dump" "$tmp/two.log" | grep '^w1:82:' >"$tmp/expected"
+"$dump" --pid 82 "$tmp/two.log" | grep -v '^counts' >"$tmp/found"
+[ -s "$tmp/expected" ] || fail "no facts of process 82"
+cmp -s "$tmp/expected" "$tmp/found" || fail "process 82 alone:
+$(diff "$tmp/expected" "$tmp/found")"
+
+# same WHAT LOG EXPECTED FOUND
+same() { [ "$3" -eq "$4" ] || fail "$2: $1: expected $3, found $4"; }
+facts() { grep -Ec "$1" "$tmp/facts"; }
+lines() { grep -Eac "$1" "$log"; }
+
+real() {
+    log=$1
+    "$dump" "$log" >"$tmp/facts"
+    pieces "$log" "$tmp/facts"
+    same connections "$log" "$(lines ' via ')" "$(facts '] [0-9a-f]+#[0-9]+ conn ')"
+    same networks "$log" "$(lines ' via NET/')" "$(facts ' conn .* NET/')"
+    same set-ups "$log" "$(lines 'Init START')" "$(facts 'comm start')"
+    same set-ups "$log" "$(lines 'Init COMPLETE')" "$(facts 'comm complete')"
+    same ends "$log" "$(lines 'Destroy COMPLETE')" "$(facts 'comm end')"
+    same warnings "$log" "$(lines 'NCCL WARN ')" "$(facts 'message warning')"
+    same patterns "$log" "$(lines 'INFO Pattern ')" "$(facts ' graph ')"
+    same variables "$log" "$(lines 'set by environment')" \
+        "$(facts 'message environment.* set by environment')"
+    same choices "$log" "$(lines 'Bytes -> Algo')" "$(facts ' choice ')"
+    same trees "$log" "$(grep -ao '\[[0-9]*\] [-0-9/]*->[0-9]*->' "$log" |
+        wc -l)" "$(facts ' tree ')"
+    same predictions "$log" "$(grep -aoE '[0-9.]+/ +[0-9.]+ \|' "$log" |
+        wc -l)" "$(facts ' tuning ')"
+    same lines "$log" "$(grep -ac 'NCCL INFO\|NCCL WARN' "$log")" \
+        "$(sed -n 's/^counts.* nccl=\([0-9]*\).*/\1/p' "$tmp/facts")"
+    grep -q ' unknown=0 ' "$tmp/facts" || fail "$log: $(tail -n1 "$tmp/facts")"
+    grep -q ' unnamed=0$' "$tmp/facts" || fail "$log: $(tail -n1 "$tmp/facts")"
+}
+
+if [ -d "$data" ]; then
+    for log in "$data"/*.log; do
+        real "$log"
+    done
+else
+    echo "nccl_log: no logs of real jobs in $data" >&2
+fi
+exit $failed
