@@ -58,13 +58,19 @@ static struct text last_word(struct text *text)
 /* Cuts ":NUMBER" off the end of a word. */
 static bool cut_number(struct text *word, int64_t *number)
 {
-    struct text digits = {word->end, word->end};
-    while (digits.at > word->at && digits.at[-1] >= '0' && digits.at[-1] <= '9')
-        digits.at--;
-    if (digits.at == word->at || digits.at[-1] != ':')
+    enum { DIGITS = 18 };
+    const char *at = word->end;
+    int64_t n = 0, scale = 1;
+    for (; at > word->at && at[-1] >= '0' && at[-1] <= '9'; scale *= 10) {
+        n += (*--at - '0') * scale;
+        if (word->end - at > DIGITS)
+            return false;
+    }
+    if (at == word->end || at == word->at || at[-1] != ':')
         return false;
-    word->end = digits.at - 1;
-    return text_scan(&digits, "%D", number);
+    word->end = at - 1;
+    *number = n;
+    return true;
 }
 
 /* Launchers put a word of theirs right before the host's: "[1,0]<stdout>:". */

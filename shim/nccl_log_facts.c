@@ -24,15 +24,19 @@ static const struct {
     {"CollNetChain", 3}, {"NVLS", 4}, {"NVLSTree", 5}, {"PAT", 6},
 };
 
-static const char *const functions[CT_OP_COUNT] = {
-#define OP(id_, name_, fn_, ...) [CT_OP_##id_] = &#fn_[4],
+static const struct {
+    const char *name;
+    size_t size;
+} functions[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, ...) [CT_OP_##id_] = {&#fn_[4], sizeof(#fn_) - 5},
 #include "commtrace/nccl_ops.def"
 };
 
 static int op_of(struct text name)
 {
     for (int op = 0; op < CT_OP_COUNT; op++)
-        if (text_equals(name, functions[op]))
+        if (text_size(name) == functions[op].size &&
+            memcmp(name.at, functions[op].name, functions[op].size) == 0)
             return op;
     return NCCL_LOG_UNKNOWN;
 }
@@ -77,11 +81,12 @@ static bool is_via(struct text via)
 /* Up to what is not of it: RCCL names the communicator behind it. */
 static struct text via_of(struct text text)
 {
-    const char *ends[] = {text_find(text, " comm 0x"), text_find(text, "  "),
-                          text_find(text, "\t")};
-    for (size_t i = 0; i < SIZE(ends); i++)
-        if (ends[i] && ends[i] < text.end)
-            text.end = ends[i];
+    for (const char *at = text.at; at + 1 < text.end; at++)
+        if (at[0] == '\t' || (at[0] == ' ' && at[1] == ' '))
+            text.end = at;
+    const char *comm = text_find(text, " comm 0x");
+    if (comm)
+        text.end = comm;
     while (text.end > text.at && text.end[-1] == ' ')
         text.end--;
     return text;
@@ -183,7 +188,7 @@ static bool take_ring(struct log_line *line, struct text text)
     struct text way = text;
     if (text_scan(&text, "%d -> %d -> %d", &prev, &rank, &next))
         return tell_ring(line, conn.channel, prev, rank, next);
-    line->thread->opening |= line->thread->comm == 0;
+    line->thread->opening |= !log_setting_up(line);
     return take_way(line, way, &conn);
 }
 
@@ -633,7 +638,8 @@ static const struct {
 bool log_facts(struct log_line *line)
 {
     struct text text = line->text;
-    text_scan(&text, " ");
+    while (text_size(text) && *text.at == ' ')
+        text.at++;
     line->text = text;
     if (text_size(text) == 0)
         return true;

@@ -41,12 +41,18 @@ struct log_comm {
     uint64_t conns[LOG_CONN_BITS / 64]; /* a Bloom filter of those it has */
 };
 
+/* A communicator that may be gone: its place is another's then. */
+struct log_ref {
+    uint32_t index;
+    uint64_t order;
+};
+
 struct log_thread {
     uint32_t process; /* 0: free */
     int64_t tid;
     uint64_t used;
-    uint32_t comm;                /* that it sets up */
-    uint32_t run;                 /* that it connects at first use */
+    struct log_ref comm;          /* that it sets up */
+    struct log_ref run;           /* that it connects at first use */
     uint64_t called;              /* pointer that its last call named */
     bool opening;                 /* it sets one up that has not been named */
     struct nccl_log_comm pending; /* said before it is named */
@@ -73,6 +79,7 @@ struct nccl_log {
     uint32_t free_waiting;
     uint32_t top_waiting; /* below which some have been used */
     uint32_t top_comm;
+    uint32_t next_victim;
     size_t carried;
     char carry[LOG_LINE];
     char text[LOG_LINE + 1];

@@ -17,6 +17,19 @@ static uint32_t index_of(const struct nccl_log *log,
     return comm ? (uint32_t)(comm - log->comms) + 1 : 0;
 }
 
+static struct log_ref refer(const struct nccl_log *log,
+                            const struct log_comm *comm)
+{
+    return comm ? (struct log_ref){index_of(log, comm), comm->order}
+                : (struct log_ref){0};
+}
+
+static struct log_comm *referred(struct nccl_log *log, struct log_ref ref)
+{
+    struct log_comm *comm = comm_at(log, ref.index);
+    return comm && comm->order == ref.order ? comm : NULL;
+}
+
 static struct log_process *process_of(struct nccl_log *log,
                                       const struct log_thread *thread)
 {
@@ -195,12 +208,13 @@ static bool is_process(const struct log_process *process, struct text host,
                              : text_size(host) == 0);
 }
 
-/* Index of it or of a free one; 0: none of the next is. */
+/* Index of it or of a free one; 0: it is none of those, and they are taken. */
 static uint32_t seek_process(const struct nccl_log *log, struct text host,
                              int64_t pid)
 {
+    enum { TRIES = 32 };
     uint32_t at = (uint32_t)hash_mix((uint64_t)pid) % LOG_PROCESSES;
-    for (uint32_t tries = 0; tries < LOG_PROCESSES / 2; tries++) {
+    for (int i = 0; i < TRIES; i++) {
         const struct log_process *process = &log->processes[at];
         if (!process->used || is_process(process, host, pid))
             return at + 1;
@@ -328,38 +342,25 @@ static void unlink_comm(struct nccl_log *log, struct log_comm *comm)
     *link = comm->next;
 }
 
-static void drop_comm(struct nccl_log *log, struct log_comm *comm)
+/* One of the oldest, a dead one if there is one among them. */
+static struct log_comm *victim(struct nccl_log *log)
 {
-    uint32_t index = index_of(log, comm);
-    unlink_comm(log, comm);
-    for (int i = 0; i < LOG_THREAD_SETS * LOG_THREAD_WAYS; i++) {
-        struct log_thread *thread = &log->threads[i];
-        if (thread->comm == index)
-            thread->comm = 0;
-        if (thread->run == index)
-            thread->run = 0;
+    enum { TRIES = 64 };
+    for (int i = 0; i < TRIES; i++) {
+        struct log_comm *comm = &log->comms[log->next_victim++ % LOG_COMMS];
+        if (!comm->alive || i == TRIES - 1)
+            return comm;
     }
-    memset(comm, 0, sizeof(*comm));
-}
-
-/* A dead one before a living one, an old one before a young one. */
-static bool is_less_needed(const struct log_comm *a, const struct log_comm *b)
-{
-    if (a->alive != b->alive)
-        return !a->alive;
-    return a->order < b->order;
+    return NULL;
 }
 
 static struct log_comm *free_comm(struct nccl_log *log)
 {
     if (log->top_comm < LOG_COMMS)
         return &log->comms[log->top_comm++];
-    struct log_comm *least = log->comms;
-    for (int i = 1; i < LOG_COMMS; i++)
-        if (is_less_needed(&log->comms[i], least))
-            least = &log->comms[i];
-    drop_comm(log, least);
-    return least;
+    struct log_comm *comm = victim(log);
+    unlink_comm(log, comm);
+    return comm;
 }
 
 static void forget_ways(struct log_comm *comm)
@@ -397,7 +398,7 @@ static struct log_comm *bear(struct nccl_log *log, struct log_thread *thread,
 
 struct log_comm *log_setting_up(const struct log_line *line)
 {
-    return comm_at(line->log, line->thread->comm);
+    return referred(line->log, line->thread->comm);
 }
 
 static void take_pending(struct log_thread *thread, struct log_comm *comm,
@@ -413,8 +414,8 @@ void log_start(const struct log_line *line, uint64_t pointer,
 {
     log_settle(line->log, line->thread);
     struct log_comm *comm = bear(line->log, line->thread, pointer);
-    line->thread->comm = index_of(line->log, comm);
-    line->thread->run = 0;
+    line->thread->comm = refer(line->log, comm);
+    line->thread->run = refer(line->log, NULL);
     line->thread->opening = false;
     take_pending(line->thread, comm, about);
     log_tell_comm(line, comm, NCCL_LOG_START);
@@ -442,7 +443,7 @@ void log_complete(const struct log_line *line, uint64_t pointer,
     take_pending(thread, comm, about);
     comm->complete = true;
     tell_waiting(line->log, thread, comm, comm->about.rank);
-    thread->comm = thread->run = 0;
+    thread->comm = thread->run = refer(line->log, NULL);
     thread->opening = thread->first != 0;
     log_tell_comm(line, comm, NCCL_LOG_COMPLETE);
 }
@@ -561,7 +562,7 @@ static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
 
 void log_settle(struct nccl_log *log, struct log_thread *thread)
 {
-    if (thread->opening || thread->comm)
+    if (thread->opening || referred(log, thread->comm))
         return;
     while (thread->first) {
         struct choice best = choose(log, thread);
@@ -570,7 +571,7 @@ void log_settle(struct nccl_log *log, struct log_thread *thread)
             return;
         }
         tell_fitting(log, thread, best.comm, best.tie);
-        thread->run = best.tie ? 0 : index_of(log, best.comm);
+        thread->run = refer(log, best.tie ? NULL : best.comm);
     }
 }
 
@@ -607,13 +608,13 @@ static void tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
                       int rank)
 {
     struct log_thread *thread = line->thread;
-    struct log_comm *comm = comm_at(line->log, thread->run);
+    struct log_comm *comm = referred(line->log, thread->run);
     if (comm && fits(comm, fact, rank)) {
         tell(line->log, thread, comm, false, fact);
         return;
     }
     int n = fitting(line->log, thread, fact, rank, &comm);
-    thread->run = n == 1 ? index_of(line->log, comm) : 0;
+    thread->run = refer(line->log, n == 1 ? comm : NULL);
     if (n == 1) {
         tell_fitting(line->log, thread, comm, false);
         log_settle(line->log, thread);

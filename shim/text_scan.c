@@ -2,55 +2,45 @@
 
 #include <stdarg.h>
 
+/* Each takes what it can from the start of at ... end, and gives where it ends;
+ * NULL: there is none. */
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static void skip_blanks(struct text *text)
-{
-    while (text->at < text->end && (*text->at == ' ' || *text->at == '\t'))
-        text->at++;
-}
-
-static bool take_sign(struct text *text)
-{
-    bool minus = text->at < text->end && *text->at == '-';
-    text->at += minus;
-    return minus;
-}
-
 /* Too large a number is none. */
-static bool take_digits(struct text *text, int64_t *value)
+static const char *take_digits(const char *at, const char *end, int64_t *value)
 {
-    const char *first = text->at;
+    const char *first = at;
     int64_t n = 0;
-    for (; text->at < text->end && is_digit(*text->at); text->at++) {
+    for (; at < end && is_digit(*at); at++) {
         if (n > (INT64_MAX - 9) / 10)
-            return false;
-        n = 10 * n + (*text->at - '0');
+            return NULL;
+        n = 10 * n + (*at - '0');
     }
     *value = n;
-    return text->at > first;
+    return at > first ? at : NULL;
 }
 
-static bool take_long(struct text *text, int64_t *value)
+static const char *take_long(const char *at, const char *end, int64_t *value)
 {
-    bool minus = take_sign(text);
-    if (!take_digits(text, value))
-        return false;
-    if (minus)
+    bool minus = at < end && *at == '-';
+    at = take_digits(at + minus, end, value);
+    if (at && minus)
         *value = -*value;
-    return true;
+    return at;
 }
 
-static bool take_int(struct text *text, int *value)
+static const char *take_int(const char *at, const char *end, int *value)
 {
     int64_t n;
-    if (!take_long(text, &n) || n > INT32_MAX || n < INT32_MIN)
-        return false;
+    at = take_long(at, end, &n);
+    if (!at || n > INT32_MAX || n < INT32_MIN)
+        return NULL;
     *value = (int)n;
-    return true;
+    return at;
 }
 
 static int hex_digit(char c)
@@ -61,85 +51,84 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool take_hex(struct text *text, uint64_t *value)
+static const char *take_hex(const char *at, const char *end, uint64_t *value)
 {
     uint64_t n = 0;
-    if (text_starts(*text, "0x"))
-        text->at += 2;
-    const char *first = text->at;
-    for (; text->at < text->end && hex_digit(*text->at) >= 0; text->at++)
-        n = n << 4 | (uint64_t)hex_digit(*text->at);
+    if (end - at > 2 && at[0] == '0' && at[1] == 'x')
+        at += 2;
+    const char *first = at;
+    for (; at < end && hex_digit(*at) >= 0; at++)
+        n = n << 4 | (uint64_t)hex_digit(*at);
     *value = n;
-    return text->at > first && text->at - first <= 16;
+    return at > first && at - first <= 16 ? at : NULL;
 }
 
-static bool take_double(struct text *text, double *value)
+static const char *take_double(const char *at, const char *end, double *value)
 {
-    bool minus = take_sign(text);
+    bool minus = at < end && *at == '-';
     int64_t whole;
-    double scale = 1;
-    if (!take_digits(text, &whole))
-        return false;
-    *value = (double)whole;
-    if (text->at < text->end && *text->at == '.')
-        for (text->at++; text->at < text->end && is_digit(*text->at);
-             text->at++)
-            *value += (*text->at - '0') * (scale /= 10);
-    if (minus)
-        *value = -*value;
-    return true;
+    double part = 0, scale = 1;
+    at = take_digits(at + minus, end, &whole);
+    if (!at)
+        return NULL;
+    if (at < end && *at == '.')
+        for (at++; at < end && is_digit(*at); at++)
+            part += (*at - '0') * (scale /= 10);
+    *value = minus ? -((double)whole + part) : (double)whole + part;
+    return at;
 }
 
-static bool take_word(struct text *text, struct text *word)
+static const char *take_word(const char *at, const char *end, struct text *word)
 {
-    word->at = text->at;
-    while (text->at < text->end && *text->at != ' ')
-        text->at++;
-    word->end = text->at;
-    return text_size(*word) > 0;
+    word->at = at;
+    while (at < end && *at != ' ')
+        at++;
+    word->end = at;
+    return at > word->at ? at : NULL;
 }
 
-static bool take(struct text *text, char what, va_list *values)
+static const char *take(const char *at, const char *end, char what,
+                        va_list *values)
 {
     switch (what) {
     case 'd':
-        return take_int(text, va_arg(*values, int *));
+        return take_int(at, end, va_arg(*values, int *));
     case 'D':
-        return take_long(text, va_arg(*values, int64_t *));
+        return take_long(at, end, va_arg(*values, int64_t *));
     case 'x':
-        return take_hex(text, va_arg(*values, uint64_t *));
+        return take_hex(at, end, va_arg(*values, uint64_t *));
     case 'f':
-        return take_double(text, va_arg(*values, double *));
+        return take_double(at, end, va_arg(*values, double *));
     default:
-        return take_word(text, va_arg(*values, struct text *));
+        return take_word(at, end, va_arg(*values, struct text *));
     }
 }
 
-static bool scan(struct text *text, const char *pattern, va_list *values)
+static const char *scan(const char *at, const char *end, const char *pattern,
+                        va_list *values)
 {
-    for (; *pattern; pattern++) {
+    for (; at && *pattern; pattern++) {
         if (*pattern == ' ') {
-            skip_blanks(text);
+            while (at < end && (*at == ' ' || *at == '\t'))
+                at++;
         } else if (*pattern == '%') {
-            if (!take(text, *++pattern, values))
-                return false;
-        } else if (text->at == text->end || *text->at++ != *pattern) {
-            return false;
+            at = take(at, end, *++pattern, values);
+        } else {
+            at = at < end && *at == *pattern ? at + 1 : NULL;
         }
     }
-    return true;
+    return at;
 }
 
 bool text_scan(struct text *text, const char *pattern, ...)
 {
-    struct text rest = *text;
     va_list values;
     va_start(values, pattern);
-    bool fits = scan(&rest, pattern, &values);
+    const char *at = scan(text->at, text->end, pattern, &values);
     va_end(values);
-    if (fits)
-        *text = rest;
-    return fits;
+    if (at)
+        text->at = at;
+    return at != NULL;
 }
 
 void text_copy(char *to, size_t size, struct text text)
