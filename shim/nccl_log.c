@@ -62,9 +62,9 @@ static bool cut_number(struct text *word, int64_t *number)
     const char *at = word->end;
     int64_t n = 0, scale = 1;
     for (; at > word->at && at[-1] >= '0' && at[-1] <= '9'; scale *= 10) {
-        n += (*--at - '0') * scale;
-        if (word->end - at > DIGITS)
+        if (word->end - at == DIGITS)
             return false;
+        n += (*--at - '0') * scale;
     }
     if (at == word->end || at == word->at || at[-1] != ':')
         return false;

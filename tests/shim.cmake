@@ -63,6 +63,12 @@ add_test(NAME unit.nccl_log COMMAND
   ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_logs
   ${PROJECT_SOURCE_DIR}/../shared/data/nccl_debug)
 set_tests_properties(unit.nccl_log PROPERTIES LABELS unit)
+add_executable(fuzz_nccl_log ${CMAKE_CURRENT_LIST_DIR}/fuzz/nccl_log.c)
+target_link_libraries(fuzz_nccl_log PRIVATE commtrace_shim)
+file(GLOB nccl_logs CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_logs/*.log)
+add_test(NAME unit.nccl_log_fuzz COMMAND fuzz_nccl_log 1 500 ${nccl_logs})
+set_tests_properties(unit.nccl_log_fuzz PROPERTIES LABELS unit)
 
 # What only the library as it is shipped can show.
 if(NOT COMMTRACE_SANITIZE)
