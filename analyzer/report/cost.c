@@ -12,7 +12,8 @@
 
 struct sum { /* over the ops of a usage that count, weighted to a period */
     double calls, sent;
-    double direct, timed; /* of calls: not by graphs; with a time */
+    double direct, timed; /* of calls: not by graphs of whose runs nothing is
+                             known; with a time */
     double transfer_ns, wait_ns;
 };
 
@@ -22,7 +23,9 @@ static void note_time(struct view_times *times, const struct ct_op_row *op)
     unsigned source = op->flags & CT_FLAG_TIME_MASK;
 
     times->recovered += (op->flags & CT_FLAG_RECOVERED) != 0;
-    if (op->gpu_ns != CT_NO_TIME && source == CT_FLAG_EVENT)
+    if (op->gpu_ns != CT_NO_TIME && op->flags & CT_FLAG_KERNEL)
+        times->kernel++;
+    else if (op->gpu_ns != CT_NO_TIME && source == CT_FLAG_EVENT)
         times->event++;
     else if (op->gpu_ns != CT_NO_TIME)
         times->group++;
@@ -75,6 +78,18 @@ static double runs_that_count(const struct ct_job *job,
     return (double)(job->nsteps ? graph->steady : graph->runs);
 }
 
+/* By graphs: with times only where NCCL's profiler told them. */
+static void add_runs(struct sum *sum, const struct view *view, int process,
+                     int i, double weight)
+{
+    const struct ct_process *p = &view->trace->processes[process];
+
+    if (p->ops[i].gpu_ns == CT_NO_TIME)
+        count_calls(sum, p->classes[p->ops[i].cls].kind, weight);
+    else
+        add_op(sum, view, process, i, weight);
+}
+
 static void add_process(struct view *view, int process, struct sum *sums)
 {
     const struct ct_process *p = &view->trace->processes[process];
@@ -93,8 +108,8 @@ static void add_process(struct view *view, int process, struct sum *sums)
             continue;
         sum = &sums[job->instances[op->instance].usage];
         if (ct_op_graph(p, op) != CT_NONE)
-            count_calls(sum, p->classes[op->cls].kind,
-                        runs_that_count(job, p, op) / periods);
+            add_runs(sum, view, process, i,
+                     runs_that_count(job, p, op) / periods);
         else if (steady || !job->nsteps)
             add_op(sum, view, process, i, 1 / periods);
     }

@@ -13,13 +13,16 @@
 #define RUNNING 256
 #define IN_FLIGHT 384
 #define CUT 32768
+#define KERNEL 16384
 #define IN_CALL_BIT NUMBER(IN_CALL)
 #define RUNNING_BIT NUMBER(RUNNING)
 #define IN_FLIGHT_BITS NUMBER(IN_FLIGHT)
 #define CUT_BIT NUMBER(CUT)
+#define KERNEL_BIT NUMBER(KERNEL)
 
 _Static_assert(CT_FLAG_IN_CALL == IN_CALL && CT_FLAG_RUNNING == RUNNING &&
-                   CT_FLAG_CUT == CUT && (IN_CALL | RUNNING) == IN_FLIGHT,
+                   CT_FLAG_CUT == CUT && CT_FLAG_KERNEL == KERNEL &&
+                   (IN_CALL | RUNNING) == IN_FLIGHT,
                "flags.def");
 
 static const char *const statements[] = {
@@ -66,7 +69,8 @@ static const char *const statements[] = {
     "       (SELECT r.gpu_ns FROM kernel r WHERE r.process = o.process\n"
     "           AND r.op = o.id AND r.launch IS NULL)\n"
     "         AS kernel_ns, -- by NCCL's profiler\n"
-    "       CASE WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
+    "       CASE WHEN o.flags & " KERNEL_BIT " THEN 'kernel'\n"
+    "            WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
     "            WHEN a.gpu_ns IS NOT NULL THEN 'group'\n"
     "            ELSE 'host' END AS time_source,\n"
     "       CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
@@ -129,7 +133,8 @@ static const char *const statements[] = {
     "  LEFT JOIN link_class l ON l.id = k.class",
 
     "CREATE VIEW v_step_role AS -- what a rank spends on a role in a step;\n"
-    "-- what graphs ran counts in ops and bytes, and has no times\n"
+    "-- what graphs ran counts in ops and bytes; in times where NCCL's\n"
+    "-- profiler told them\n"
     "SELECT p.job, p.rank, m.step, s.kind AS step_kind, u.role,\n"
     "       l.name AS link, l.network, sum(m.runs) AS ops,\n"
     "       sum(m.runs * u.bytes) AS bytes,\n"
@@ -139,7 +144,8 @@ static const char *const statements[] = {
     "  FROM (SELECT process, step, usage, 1 AS runs, transfer_ns, wait_ns\n"
     "          FROM op_match WHERE graph IS NULL\n"
     "        UNION ALL\n"
-    "        SELECT r.process, r.step, o.usage, r.runs, NULL, NULL\n"
+    "        SELECT r.process, r.step, o.usage, r.runs,\n"
+    "               r.runs * o.transfer_ns, r.runs * o.wait_ns\n"
     "          FROM graph_run r\n"
     "          JOIN op_match o ON o.process = r.process\n"
     "                         AND o.graph = r.graph) m\n"

@@ -1,5 +1,7 @@
 /* What NCCL said of its own doing, and how far that fits the ops. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "report/sections.h"
 #include "report/units.h"
@@ -11,6 +13,8 @@ struct choice_card {
     int64_t unplaced;            /* choices without an op */
     int64_t disagreed;           /* ops of which both say different things */
     int64_t timed, replays; /* ops, and runs by graphs, with a kernel time */
+    double
+        kernel_share; /* of the time by events, median; NAN: no op has both */
 };
 
 static const struct out_column card_columns[] = {
@@ -22,6 +26,7 @@ static const struct out_column card_columns[] = {
     OUT_COL(struct choice_card, disagreed, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct choice_card, timed, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct choice_card, replays, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct choice_card, kernel_share, "", OUT_REAL, 3, OUT_BOTH),
 };
 
 static const struct out_table card_table =
@@ -58,6 +63,51 @@ static void add_process(struct choice_card *card, const struct ct_process *p)
     }
 }
 
+/* Of an op that ran by itself, timed both ways; NAN: it is none. */
+static double share_of(const struct ct_process *p,
+                       const struct ct_kernel_row *kernel)
+{
+    const struct ct_op_row *op = &p->ops[kernel->op];
+
+    return kernel->launch == CT_NONE && op->launch == CT_NONE &&
+                   op->gpu_ns != CT_NO_TIME && op->gpu_ns > 0 &&
+                   !(op->flags & CT_FLAG_KERNEL)
+               ? (double)kernel->gpu_ns / (double)op->gpu_ns
+               : NAN;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+static double median_share(const struct view *view, int64_t most)
+{
+    double *shares = malloc(((size_t)most + 1) * sizeof *shares);
+    double median = NAN;
+    size_t n = 0;
+
+    for (int i = 0; shares && i < view->job->nprocesses; i++) {
+        const struct ct_process *p =
+            &view->trace->processes[view->job->processes[i]];
+
+        for (int k = 0; k < p->nkernels; k++) {
+            const double share = share_of(p, &p->kernels[k]);
+
+            if (!isnan(share))
+                shares[n++] = share;
+        }
+    }
+    if (n) {
+        qsort(shares, n, sizeof *shares, by_size);
+        median = shares[n / 2];
+    }
+    free(shares);
+    return median;
+}
+
 static void say(struct out *out, const struct choice_card *card)
 {
     if (card->tables)
@@ -76,6 +126,11 @@ static void say(struct out *out, const struct choice_card *card)
                  "kernel times of %" PRId64 " ops, and of %" PRId64
                  " runs by CUDA graphs",
                  card->timed, card->replays);
+    if (!isnan(card->kernel_share))
+        out_fact(out, "",
+                 "they are %.3g of the time by events where there are both "
+                 "(median)",
+                 card->kernel_share);
     if (card->unplaced)
         out_fact(out, "", "%" PRId64 " of %" PRId64 " choices found no op",
                  card->unplaced, card->choices);
@@ -137,6 +192,7 @@ void section_choices(struct out *out, const struct view *view)
 
     for (int i = 0; i < view->job->nprocesses; i++)
         add_process(&card, &view->trace->processes[view->job->processes[i]]);
+    card.kernel_share = median_share(view, card.timed);
     out_object(out, "nccl");
     out_fields(out, &card_table, &card);
     out_object_end(out);

@@ -10,6 +10,7 @@ struct graph_card {
     int64_t other_launches; /* of graphs that hold no op, as far as known */
     int64_t idle_ops;       /* captured into graphs that were not launched */
     int64_t blind_ops;      /* where no launch can have been seen */
+    int64_t timed_ops;      /* of whose runs NCCL's profiler told the times */
 };
 
 static const struct out_column columns[] = {
@@ -21,6 +22,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct graph_card, other_launches, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct graph_card, idle_ops, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct graph_card, blind_ops, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct graph_card, timed_ops, "", OUT_COUNT, 0, OUT_BOTH),
 };
 
 static const struct out_table table = OUT_TABLE(struct graph_card, columns);
@@ -44,6 +46,9 @@ static void add_process(struct graph_card *card, const struct ct_process *p)
     card->runs += p->replays;
     card->idle_ops += p->idle;
     card->blind_ops += p->blind;
+    for (int i = 0; i < p->nops && p->nkernels; i++)
+        card->timed_ops += p->ops[i].flags & CT_FLAG_CAPTURED &&
+                           p->ops[i].gpu_ns != CT_NO_TIME;
     for (int i = 0; i < p->ngraphs; i++)
         add_graph(card, &p->graphs[i]);
     for (int i = 0; i < p->ngraph_launches; i++) {
@@ -60,10 +65,15 @@ static void say(struct out *out, const struct graph_card *card, bool steps)
         out_fact(out, "CUDA graphs",
                  "%" PRId64 " ops captured into %" PRId64
                  " graph%s ran %" PRId64 " times in %" PRId64
-                 " launches; those runs count in all but times, which they "
-                 "do not have",
+                 " launches; those runs count in all but times, which %s",
                  card->captured_ops - card->blind_ops, card->graphs,
-                 card->graphs == 1 ? "" : "s", card->runs, card->launches);
+                 card->graphs == 1 ? "" : "s", card->runs, card->launches,
+                 card->timed_ops ? "not all of them have" : "they do not have");
+    if (card->timed_ops)
+        out_fact(out, "",
+                 "the runs of %" PRId64 " of the ops were timed by NCCL's "
+                 "profiler: each counts with the median",
+                 card->timed_ops);
     if (steps && card->steady_runs < card->runs)
         out_fact(out, "",
                  "%" PRId64 " of the runs lie outside of steady steps: figures "

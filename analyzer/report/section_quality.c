@@ -38,12 +38,13 @@ static const struct out_table table =
     OUT_TABLE_OF(struct process_line, columns, 16);
 
 struct times_line {
-    int64_t event, group, host, none;
+    int64_t event, group, kernel, host, none;
 };
 
 static const struct out_column times_columns[] = {
     OUT_COL(struct times_line, event, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct times_line, group, "", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct times_line, kernel, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct times_line, host, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct times_line, none, "", OUT_COUNT, 0, OUT_BOTH),
 };
@@ -225,7 +226,7 @@ static void say_simulated(struct out *out, const struct view *view)
 void section_quality(struct out *out, const struct view *view)
 {
     const struct view_times *t = &view->times;
-    struct times_line times = {t->event, t->group, t->host, t->none};
+    struct times_line times = {t->event, t->group, t->kernel, t->host, t->none};
 
     out_title(out, "DATA", NULL);
     out_object(out, "quality");
@@ -236,6 +237,11 @@ void section_quality(struct out *out, const struct view *view)
              "%" PRId64 " ops by their own events, %" PRId64 " by their "
              "group's",
              t->event, t->group);
+    if (t->kernel)
+        out_fact(out, "",
+                 "%" PRId64 " ops by their kernels, as NCCL's profiler saw "
+                 "them; of those in CUDA graphs the median of their runs",
+                 t->kernel);
     if (t->host || t->none)
         out_fact(out, "not timed",
                  "%" PRId64 " ops have host times only, %" PRId64

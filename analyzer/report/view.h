@@ -22,6 +22,7 @@ struct view_cost {
 /* How GPU times were had; counts of ops. */
 struct view_times {
     int64_t event, group, host; /* around the op, its group, the call only */
+    int64_t kernel;             /* by NCCL's profiler alone */
     int64_t none;               /* captured, zero or never finished */
     int64_t recovered;          /* from the ring of a dead process */
 };

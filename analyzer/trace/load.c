@@ -131,6 +131,8 @@ static void complete(struct ct_loader *loader)
     if (!loader->failed)
         ct_load_join_choices(loader);
     if (!loader->failed)
+        ct_load_kernel_times(loader);
+    if (!loader->failed)
         ct_graphs_count(loader->process);
 }
 

@@ -180,6 +180,8 @@ struct ct_graph_launch_row *ct_load_add_graph_launch(struct ct_loader *loader,
 
 /* Which ops NCCL's choices are about, once all ops are known. */
 void ct_load_join_choices(struct ct_loader *loader);
+/* GPU times by the kernels of ops that have none by events. */
+void ct_load_kernel_times(struct ct_loader *loader);
 
 /* Adds what loader->ring holds beyond the database. */
 void ct_load_ring(struct ct_loader *loader);

@@ -126,6 +126,7 @@ static void derive(struct ct_trace *trace)
         ct_trace_match(trace, job);
         ct_trace_choices(trace, job);
         ct_trace_locate(trace, job);
+        ct_trace_replays(trace, job);
         ct_trace_settle(trace, job);
         ct_trace_steps(trace, job);
         ct_trace_usage(trace, job);

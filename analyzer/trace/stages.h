@@ -45,6 +45,9 @@ void ct_trace_choices(struct ct_trace *trace, struct ct_job *job);
 /* Puts the transfers of collectives right where ranks disturb each other. */
 void ct_trace_locate(struct ct_trace *trace, struct ct_job *job);
 
+/* Transfers of collectives in CUDA graphs, run by run. */
+void ct_trace_replays(struct ct_trace *trace, struct ct_job *job);
+
 /* Clears RUNNING from ops that later ones show to have finished; counts
  * job->in_flight. */
 void ct_trace_settle(struct ct_trace *trace, struct ct_job *job);

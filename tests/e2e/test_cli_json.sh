@@ -48,6 +48,7 @@ for name in "log", "kernel", "good":
     lines = job("model", name)["predictions"]
     assert lines and ops
     if name == "good":
+        assert said.pop("kernel_share") is None
         assert not any(said.values())
         assert all(line["nccl_us"] is None for line in lines)
         assert all(op["algorithm"] is None for op in ops)
@@ -67,7 +68,9 @@ for name in "log", "kernel", "good":
     if name == "log": # one rank of each communicator is told
         assert 0 < said["by_log"] < len(collectives)
         assert said["by_profiler"] == said["timed"] == 0
+        assert said["kernel_share"] is None
     else:
+        assert .9 < said["kernel_share"] < 1
         assert (said["by_log"], said["by_profiler"], said["timed"]) == (
             0, len(ops), len(ops))
         for op in ops:
