@@ -6,6 +6,32 @@
 #include "trace/links.h"
 #include "trace/via.h"
 
+/* Row with comm >= comm. */
+static int first_of_comm(const char *rows, int n, size_t size, int comm)
+{
+    int low = 0, high = n;
+
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        int found;
+
+        memcpy(&found, rows + (size_t)middle * size, sizeof(found));
+        if (found < comm)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int ct_rows_of_comm(const void *rows, int n, size_t size, int comm, int *n_p)
+{
+    const int first = first_of_comm(rows, n, size, comm);
+
+    *n_p = first_of_comm(rows, n, size, comm + 1) - first;
+    return first;
+}
+
 static int compare(const struct ct_conn_row *row, int comm, int src, int dst)
 {
     if (row->comm != comm)
@@ -33,33 +59,35 @@ static int first_from(const struct ct_process *p, int comm, int src, int dst)
 const struct ct_conn_row *ct_conns_of(const struct ct_process *process,
                                       int comm, int src, int dst, int *n_p)
 {
-    const struct ct_conn_row *first =
-        process->nccl.conns + first_from(process, comm, src, dst);
-    const struct ct_conn_row *end = process->nccl.conns + process->nccl.nconns;
+    const struct ct_nccl_words *words = &process->nccl;
+    const int first = first_from(process, comm, src, dst);
+    int end = first;
 
-    for (*n_p = 0; first + *n_p < end && !compare(first + *n_p, comm, src, dst);
-         ++*n_p)
-        ;
-    return first;
+    while (end < words->nconns && !compare(&words->conns[end], comm, src, dst))
+        end++;
+    *n_p = end - first;
+    return *n_p ? &words->conns[first] : NULL;
 }
 
 const struct ct_conn_row *ct_conns_in(const struct ct_process *process,
                                       int comm, int *n_p)
 {
-    const int first = first_from(process, comm, INT32_MIN, INT32_MIN);
+    const struct ct_nccl_words *words = &process->nccl;
+    const int first = ct_rows_of_comm(words->conns, words->nconns,
+                                      sizeof(*words->conns), comm, n_p);
 
-    *n_p = first_from(process, comm + 1, INT32_MIN, INT32_MIN) - first;
-    return process->nccl.conns + first;
+    return *n_p ? &words->conns[first] : NULL;
 }
 
 static const struct ct_nccl_comm_row *said_of(const struct ct_process *p,
                                               const struct ct_comm_row *comm)
 {
-    int i;
+    int n,
+        i = ct_rows_of_comm(p->nccl.comms, p->nccl.ncomms,
+                            sizeof(*p->nccl.comms), (int)(comm - p->comms), &n);
 
-    for (i = 0; i < p->nccl.ncomms; i++)
-        if (!p->nccl.comms[i].plugin &&
-            &p->comms[p->nccl.comms[i].comm] == comm)
+    for (; n > 0; n--, i++)
+        if (!p->nccl.comms[i].plugin)
             return &p->nccl.comms[i];
     return NULL;
 }
@@ -70,14 +98,13 @@ static const char *graph_type(const struct ct_process *p,
                               const struct ct_comm_row *comm)
 {
     const char *type = NULL;
-    int i;
+    int n, i = ct_rows_of_comm(p->nccl.graphs, p->nccl.ngraphs,
+                               sizeof(*p->nccl.graphs), (int)(comm - p->comms),
+                               &n);
 
-    for (i = 0; i < p->nccl.ngraphs; i++) {
-        const struct ct_nccl_graph_row *graph = &p->nccl.graphs[i];
-
-        if (&p->comms[graph->comm] == comm && (!type || graph->pattern == 4))
-            type = graph->intra_type;
-    }
+    for (; n > 0; n--, i++)
+        if (!type || p->nccl.graphs[i].pattern == 4)
+            type = p->nccl.graphs[i].intra_type;
     return type;
 }
 

@@ -18,16 +18,19 @@ static bool ring_of(const struct ct_trace *trace, const struct ct_comm *c,
     for (r = 0; r < c->nranks; r++)
         next[r] = CT_NONE;
     for (r = 0; r < c->nranks; r++) {
-        const struct ct_process *p =
+        const struct ct_nccl_words *words =
             c->members[r].process == CT_NONE
                 ? NULL
-                : &trace->processes[c->members[r].process];
+                : &trace->processes[c->members[r].process].nccl;
+        int n = 0, first = 0;
 
-        for (i = 0; p && i < p->nccl.nrings; i++) {
-            const struct ct_ring_row *row = &p->nccl.rings[i];
+        if (words)
+            first =
+                ct_rows_of_comm(words->rings, words->nrings,
+                                sizeof(*words->rings), c->members[r].row, &n);
+        for (i = first; i < first + n; i++) {
+            const struct ct_ring_row *row = &words->rings[i];
 
-            if (row->comm != c->members[r].row)
-                continue;
             if (row->next >= 0 && row->next < c->nranks)
                 next[r] = row->next;
             if (row->prev >= 0 && row->prev < c->nranks)

@@ -6,10 +6,12 @@
 
 static int nodes_of(const struct ct_process *p, const struct ct_comm_row *comm)
 {
-    int i;
+    int n,
+        i = ct_rows_of_comm(p->nccl.comms, p->nccl.ncomms,
+                            sizeof(*p->nccl.comms), (int)(comm - p->comms), &n);
 
-    for (i = 0; i < p->nccl.ncomms; i++)
-        if (p->nccl.comms[i].plugin && &p->comms[p->nccl.comms[i].comm] == comm)
+    for (; n > 0; n--, i++)
+        if (p->nccl.comms[i].plugin)
             return p->nccl.comms[i].nodes;
     return CT_NONE;
 }

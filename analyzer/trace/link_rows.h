@@ -1,12 +1,14 @@
 /*
  * What a process knows of the ways between GPUs: the ports of its host, and
  * what NCCL's log or profiler said of its communicators. Rows as in the file;
- * comm is an index in the process's comms, CT_NONE stands for NULL.
+ * comm is an index in the process's comms, CT_NONE stands for NULL. It comes
+ * first in each row of ct_nccl_words, and all but messages are sorted by it.
  */
 #ifndef COMMTRACE_LINK_ROWS_H
 #define COMMTRACE_LINK_ROWS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ct_nic_row {
@@ -60,5 +62,8 @@ struct ct_nccl_words {
     struct ct_ring_row *rings;
     struct ct_nccl_message_row *messages;
 };
+
+/* The rows of comm: index of the first of *n_p. */
+int ct_rows_of_comm(const void *rows, int n, size_t size, int comm, int *n_p);
 
 #endif

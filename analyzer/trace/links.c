@@ -94,6 +94,18 @@ void ct_pair_topology(const struct ct_trace *trace, const struct ct_job *job,
         ct_link_by_topology(&ends, fact);
 }
 
+void ct_conn_link(const struct ct_trace *trace, const struct ct_job *job,
+                  int comm, const struct ct_process *teller,
+                  const struct ct_conn_row *row, struct ct_link_fact *fact)
+{
+    struct ct_link_fact seen;
+    struct ct_ends ends;
+
+    ct_ends_of(trace, job, comm, row->src, row->dst, &ends);
+    if (!is_self(&ends, fact) && ct_link_of_conn(&ends, row, teller, &seen))
+        *fact = seen;
+}
+
 bool ct_link_is_worse(const struct ct_link_fact *a,
                       const struct ct_link_fact *b)
 {
@@ -160,15 +172,13 @@ static void try_conns(struct search *s, int rank)
     rows = ct_conns_in(p, c->members[rank].row, &n);
     for (i = 0; i < n; i++) {
         struct ct_link_fact fact;
-        struct ct_ends ends;
 
         if (rows[i].connector == 1 || rows[i].src < 0 || rows[i].dst < 0 ||
             rows[i].src >= c->nranks || rows[i].dst >= c->nranks)
             continue;
         s->told[rank] = 1;
-        ct_ends_of(s->trace, s->job, s->comm, rows[i].src, rows[i].dst, &ends);
-        if (is_self(&ends, &fact) || ct_link_of_conn(&ends, &rows[i], p, &fact))
-            worsen(s, &fact);
+        ct_conn_link(s->trace, s->job, s->comm, p, &rows[i], &fact);
+        worsen(s, &fact);
     }
 }
 

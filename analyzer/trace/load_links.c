@@ -79,7 +79,7 @@ static void load_nccl_comms(struct ct_loader *loader)
 
     ct_rows_open(&rows, loader, "nccl_comm",
                  "SELECT comm, nodes, mnnvl, nvls_channels, source = 'plugin'"
-                 " FROM nccl_comm");
+                 " FROM nccl_comm ORDER BY comm");
     while (ct_rows_next(&rows)) {
         const int comm = comm_of(&rows, 0);
 
@@ -149,7 +149,7 @@ static void load_nccl_graphs(struct ct_loader *loader)
 
     ct_rows_open(&rows, loader, "nccl_graph",
                  "SELECT comm, pattern, intra_type FROM nccl_graph"
-                 " WHERE intra_type IS NOT NULL");
+                 " WHERE intra_type IS NOT NULL ORDER BY comm");
     while (ct_rows_next(&rows)) {
         const int comm = comm_of(&rows, 0);
 
@@ -170,7 +170,7 @@ static void load_rings(struct ct_loader *loader)
 
     ct_rows_open(&rows, loader, "ring",
                  "SELECT comm, prev, next, min(channel) FROM ring"
-                 " GROUP BY comm");
+                 " GROUP BY comm ORDER BY comm");
     while (ct_rows_next(&rows)) {
         const struct ct_ring_row row = {comm_of(&rows, 0),
                                         small(&rows, 1, "prev"),

@@ -493,6 +493,12 @@ void ct_pair_topology(const struct ct_trace *trace, const struct ct_job *job,
 const struct ct_device_row *ct_device_of(const struct ct_process *process,
                                          const struct ct_comm_row *comm);
 
+/* What one connection of communicator comm (in the job) says, which teller's
+ * log tells of; src and dst have to be ranks of it. */
+void ct_conn_link(const struct ct_trace *trace, const struct ct_job *job,
+                  int comm, const struct ct_process *teller,
+                  const struct ct_conn_row *row, struct ct_link_fact *fact);
+
 /* Connections that the process's log tells of: from src to dst of its
  * communicator comm; all of that communicator. *n_p may be 0. */
 const struct ct_conn_row *ct_conns_of(const struct ct_process *process,
