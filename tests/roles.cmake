@@ -22,7 +22,7 @@ foreach(name model_fit model_inside model_exchange roles_layouts roles_confusing
 endforeach()
 
 # Findings on traces written by hand or generated.
-foreach(name findings_stuck findings_straggler)
+foreach(name findings_stuck findings_straggler findings_links)
   add_executable(${name} ${CMAKE_CURRENT_LIST_DIR}/unit/${name}.c)
   target_link_libraries(${name} PRIVATE trace_files commtrace_findings)
   target_compile_definitions(${name} PRIVATE

@@ -8,54 +8,18 @@
 #include <string.h>
 
 #include "findings/crossing.h"
+#include "findings/price.h"
 
 #define NINETY_PERCENT 1.64 /* standard errors */
-#define PRIOR_HOLDS 3.0     /* observed over prior, at most */
 #define UNSURE .5           /* of a price from a prior that does not hold */
-
-static double calls_of(const struct ct_job *job, const struct ct_usage *usage)
-{
-    if (job->nsteps > 0)
-        return usage->per_step;
-    return job->span_ns > 0 ? (double)usage->calls / (double)job->span_ns * 1e9
-                            : 0;
-}
-
-/* Time of one transfer and its standard error in us; NAN: never timed. */
-static double observed_us(const struct ct_case *c, int usage, double *error_p)
-{
-    const int64_t median_ns = c->job->usages[usage].median_ns;
-
-    if (!isnan(c->located_us[usage])) {
-        *error_p = c->located_us[usage] * c->located_error[usage];
-        return c->located_us[usage];
-    }
-    if (median_ns == CT_NO_TIME)
-        return NAN;
-    *error_p = .1 * (double)median_ns / 1e3;
-    return (double)median_ns / 1e3;
-}
-
-/* What the prior says of this usage as it is, over the network, is known to be
- * off by some factor: inside a node it may be so, too. */
-static double doubt_prior(const struct ct_case *c, const struct ct_usage *usage,
-                          double us)
-{
-    const double prior =
-        ct_model_prior_us(usage->link, usage->speed, usage->base,
-                          c->job->comms[usage->comm].nranks, usage->bytes);
-    const double off = us / prior;
-
-    return off > PRIOR_HOLDS ? off : 1;
-}
 
 static void add_usage(const struct ct_case *c, int id, struct ct_price *price)
 {
     const struct ct_usage *usage = &c->job->usages[id];
-    const double calls = calls_of(c->job, usage);
+    const double calls = ct_price_calls(c->job, usage);
     enum ct_source source;
     double error, observed_error = 0, off = 1;
-    const double us = observed_us(c, id, &observed_error);
+    const double us = ct_price_observed_us(c, id, &observed_error);
 
     if (!(calls > 0) || isnan(us))
         return;
@@ -64,7 +28,7 @@ static void add_usage(const struct ct_case *c, int id, struct ct_price *price)
         usage->bytes, &source, &error);
 
     if (source == CT_SOURCE_PRIOR)
-        off = doubt_prior(c, usage, us);
+        off = ct_price_doubt(c, usage, us);
     price->timed = true;
     price->prior_off = fmax(price->prior_off, off);
     price->predicted_high_us += calls * fmin(us, inside * off);
@@ -192,20 +156,6 @@ static bool is_first_of_size(const struct ct_case *c, int role, int nranks)
     return true;
 }
 
-/* Times of all usages, once there is something to price. */
-static bool need_times(struct ct_case *c)
-{
-    const size_t room = (size_t)c->job->nusages + 1;
-
-    if (c->located_us)
-        return true;
-    c->located_us = malloc(room * sizeof *c->located_us);
-    c->located_error = malloc(room * sizeof *c->located_error);
-    return c->located_us && c->located_error &&
-           ct_model_locate(c->trace, c->job, c->located_us, c->located_error) ==
-               0;
-}
-
 bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings)
 {
     for (int i = 0; i < c->roles->nroles; i++) {
@@ -213,7 +163,7 @@ bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings)
 
         if (!crosses(c, i) || !is_first_of_size(c, i, nranks))
             continue;
-        if (!need_times(c) || !report_family(c, i, nranks, findings))
+        if (!ct_price_times(c) || !report_family(c, i, nranks, findings))
             return false;
     }
     return true;

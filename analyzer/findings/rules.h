@@ -22,6 +22,9 @@ struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
 
 /* Each returns false only without memory. */
 bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_transport(struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_nics(struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_ports(const struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_straggler(const struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_stuck(const struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_died(const struct ct_case *c, struct ct_findings *findings);

@@ -116,4 +116,12 @@ double ct_model_inside_us(const struct ct_model *own,
                           int nranks, uint64_t bytes, enum ct_source *source_p,
                           double *relative_error_p);
 
+/* The same over one class of link (of a speed; CT_NONE: not known). NAN:
+ * nothing is known of the class. */
+double ct_model_over_us(const struct ct_model *own,
+                        const struct ct_model *reference, enum ct_link link,
+                        int64_t speed, enum ct_op base, int nranks,
+                        uint64_t bytes, enum ct_source *source_p,
+                        double *relative_error_p);
+
 #endif

@@ -150,16 +150,24 @@ static struct guess by_scaling(const struct ct_fit *fit, int nranks,
     return guess;
 }
 
-static struct guess inside(const struct ct_model *model, enum ct_op base,
-                           int nranks, double bytes)
+#define INSIDE_A_NODE CT_LINK_COUNT /* any link that is not network */
+
+static bool is_over(const struct ct_fit *fit, enum ct_link link)
+{
+    if (link != INSIDE_A_NODE)
+        return fit->link == link;
+    return !link_infos[fit->link].network && fit->link != CT_LINK_SELF;
+}
+
+static struct guess measured(const struct ct_model *model, enum ct_link link,
+                             enum ct_op base, int nranks, double bytes)
 {
     struct guess best = no_guess;
 
     for (int i = 0; model && i < model->nfits; i++) {
         const struct ct_fit *fit = &model->fits[i];
 
-        if (fit->base != base || link_infos[fit->link].network ||
-            fit->link == CT_LINK_SELF || fit->npoints == 0)
+        if (fit->base != base || !is_over(fit, link) || fit->npoints == 0)
             continue;
         if (fit->nranks == nranks) {
             improve(&best, by_line(fit, bytes));
@@ -171,17 +179,15 @@ static struct guess inside(const struct ct_model *model, enum ct_op base,
     return best;
 }
 
-double ct_model_inside_us(const struct ct_model *own,
-                          const struct ct_model *reference, enum ct_op base,
-                          int nranks, uint64_t bytes, enum ct_source *source_p,
-                          double *relative_error_p)
+static double best_of(const struct ct_model *own,
+                      const struct ct_model *reference, enum ct_link link,
+                      struct guess best, enum ct_op base, int nranks,
+                      uint64_t bytes, enum ct_source *source_p,
+                      double *relative_error_p)
 {
-    const enum ct_op op = is_p2p(base) ? CT_OP_SEND : base;
-    const int n = is_p2p(base) ? 2 : nranks;
-    const struct guess mine = inside(own, op, n, (double)bytes);
-    const struct guess theirs = inside(reference, op, n, (double)bytes);
-    struct guess best = {ct_model_prior_us(CT_LINK_NODE, CT_NONE, op, n, bytes),
-                         PRIOR_ERROR};
+    const struct guess mine = measured(own, link, base, nranks, (double)bytes);
+    const struct guess theirs =
+        measured(reference, link, base, nranks, (double)bytes);
 
     *source_p = CT_SOURCE_PRIOR;
     if (!isnan(mine.us) &&
@@ -194,4 +200,33 @@ double ct_model_inside_us(const struct ct_model *own,
     }
     *relative_error_p = best.error;
     return best.us;
+}
+
+double ct_model_inside_us(const struct ct_model *own,
+                          const struct ct_model *reference, enum ct_op base,
+                          int nranks, uint64_t bytes, enum ct_source *source_p,
+                          double *relative_error_p)
+{
+    const enum ct_op op = is_p2p(base) ? CT_OP_SEND : base;
+    const int n = is_p2p(base) ? 2 : nranks;
+    const struct guess prior = {
+        ct_model_prior_us(CT_LINK_NODE, CT_NONE, op, n, bytes), PRIOR_ERROR};
+
+    return best_of(own, reference, INSIDE_A_NODE, prior, op, n, bytes, source_p,
+                   relative_error_p);
+}
+
+double ct_model_over_us(const struct ct_model *own,
+                        const struct ct_model *reference, enum ct_link link,
+                        int64_t speed, enum ct_op base, int nranks,
+                        uint64_t bytes, enum ct_source *source_p,
+                        double *relative_error_p)
+{
+    const enum ct_op op = is_p2p(base) ? CT_OP_SEND : base;
+    const int n = is_p2p(base) ? 2 : nranks;
+    const struct guess prior = {ct_model_prior_us(link, speed, op, n, bytes),
+                                PRIOR_ERROR};
+
+    return best_of(own, reference, link, prior, op, n, bytes, source_p,
+                   relative_error_p);
 }

@@ -77,8 +77,7 @@ void links_graph(sqlite3 *db, int pattern, const char *intra_type)
         pattern, intra_type, intra_type);
 }
 
-static void connect(sqlite3 *db, int src, int dst, const char *end,
-                    const char *via)
+void links_conn(sqlite3 *db, int src, int dst, const char *end, const char *via)
 {
     const bool net = !strncmp(via, "NET", 3);
     int channel;
@@ -98,10 +97,10 @@ void links_ring_across(sqlite3 *db, const struct links_job *job, int rank,
 
     put(db, "INSERT INTO ring VALUES (1, 0, %d, %d), (1, 1, %d, %d)", prev,
         next, prev, next);
-    connect(db, rank, next, "send",
-            links_host(job, next) == host ? inside : across);
-    connect(db, prev, rank, "receive",
-            links_host(job, prev) == host ? inside : across);
+    links_conn(db, rank, next, "send",
+               links_host(job, next) == host ? inside : across);
+    links_conn(db, prev, rank, "receive",
+               links_host(job, prev) == host ? inside : across);
 }
 
 void links_ring(sqlite3 *db, const struct links_job *job, int rank,

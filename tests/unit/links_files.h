@@ -26,6 +26,11 @@ void links_gpu_nic(sqlite3 *db, int rank, int number, const char *path);
 void links_message(sqlite3 *db, const char *kind, const char *text);
 void links_graph(sqlite3 *db, int pattern, const char *intra_type);
 
+/* As the log of the rank at end ("send" or "receive") tells of it, on two
+ * channels. */
+void links_conn(sqlite3 *db, int src, int dst, const char *end,
+                const char *via);
+
 /* Rank's connections to both neighbours of a ring over all ranks. */
 void links_ring(sqlite3 *db, const struct links_job *job, int rank,
                 const char *via);
