@@ -9,6 +9,7 @@
 #include "rescue.h"
 #include "scope.h"
 #include "stack.h"
+#include "sysfs.h"
 #include "thread.h"
 #include "writer.h"
 
@@ -123,6 +124,7 @@ static bool begin(void)
     }
     fill_header(recorder.ring.header);
     policy_set(config.timing);
+    sysfs_set_root(config.sysfs);
     stack_init(config.stacks, process.stacks, sizeof(process.stacks));
     return true;
 }

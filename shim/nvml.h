@@ -22,10 +22,28 @@ struct nvml_fabric { /* nvmlGpuFabricInfo_t */
     unsigned char state;
 };
 
+struct nvml_fabric_2 { /* nvmlGpuFabricInfo_v2_t */
+    unsigned version;
+    struct nvml_fabric fabric;
+    unsigned health;
+};
+#define NVML_FABRIC_2 ((unsigned)sizeof(struct nvml_fabric_2) | 2U << 24)
+_Static_assert(sizeof(struct nvml_fabric_2) == 36, "as NVML has it");
+
+enum { NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3 };
 enum { NVML_FABRIC_COMPLETED = 3 };
 enum { NVML_REMOTE_GPU = 0, NVML_REMOTE_SWITCH = 2 };
 enum { NVML_P2P_READ = 0 };
-enum { NVML_LINKS = 18 };
+enum { /* nvmlGpuTopologyLevel_t */
+       NVML_ANCESTOR_INTERNAL = 0,
+       NVML_ANCESTOR_SINGLE = 10,
+       NVML_ANCESTOR_MULTIPLE = 20,
+       NVML_ANCESTOR_HOSTBRIDGE = 30,
+       NVML_ANCESTOR_NODE = 40,
+       NVML_ANCESTOR_SYSTEM = 50
+};
+/* Drivers since 610 count links up to 71, those before up to 17. */
+enum { NVML_LINKS = 72, NVML_LINKS_ONCE = 18 };
 
 struct nvml {
 #define NVML(name_, symbol_, params_) int(*name_) params_;

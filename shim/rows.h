@@ -39,6 +39,9 @@ struct row {
         struct row_clock clock;
         struct row_device device;
         struct row_gpu_link gpu_link;
+        struct row_nic nic;
+        struct row_gpu_nic gpu_nic;
+        struct row_absence absence;
         struct row_comm comm;
         struct row_comm_event comm_event;
         struct row_op_class op_class;

@@ -51,6 +51,9 @@ static inline int bind_F64(sqlite3_stmt *put, int at, double value)
     X(clock, 0)        \
     X(device, 1)       \
     X(gpu_link, 0)     \
+    X(nic, 1)          \
+    X(gpu_nic, 0)      \
+    X(absence, 0)      \
     X(comm, 1)         \
     X(comm_event, 0)   \
     X(op_class, 1)     \

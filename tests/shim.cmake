@@ -27,6 +27,7 @@ add_shim_bench(startup)
 add_shim_bench(writer commtrace_shim)
 add_shim_bench(bytes_per_op commtrace_shim)
 add_shim_bench(nccl_log commtrace_shim)
+add_shim_bench(topology commtrace_shim fabric_common)
 
 # Unit tests: linked with the recorder's objects, so they run sanitised too.
 find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
