@@ -8,6 +8,7 @@
 
 #include "nccl/api.h"
 #include "nccl/comm.h"
+#include "nccl/log.h"
 #include "nccl/release.h"
 
 static _Thread_local char last_error[256];
@@ -59,12 +60,12 @@ NCCL_API(ncclResult_t, GetVersion, (int *version))
     return ncclSuccess;
 }
 
-/* There is no log whose level could have changed. */
 void pncclResetDebugInit(void);
 void ncclResetDebugInit(void)
     __attribute__((visibility("default"), weak, alias("pncclResetDebugInit")));
 __attribute__((visibility("default"))) void pncclResetDebugInit(void)
 {
+    log_reset();
 }
 
 /* The caller may have no device current yet: then it is the first. */
