@@ -11,12 +11,8 @@ LAUNCH = 1 << 11
 RANKS = 2
 
 
-def choice(func, size):
-    algorithm = "TREE" if func == "AllReduce" and size <= 64 << 10 else "RING"
-    if size <= 16 << 10:
-        return "LL", 1, algorithm
-    return ("LL128", 2, algorithm) if size <= 1 << 20 else ("SIMPLE", 4,
-                                                            algorithm)
+# What NCCL's model comes to for few bytes between two GPUs on NVLink.
+ALGORITHM, PROTOCOL, CHANNELS = "RING", "LL", 1
 
 
 class Expected:
@@ -51,15 +47,13 @@ class Expected:
                                       "p2p" + parent if parent else "group"))
         else:
             func, count, root = op
-            size = 4 * count * (RANKS if func in ("AllGather", "ReduceScatter")
-                                else 1)
-            protocol, channels, algorithm = choice(func, size)
+            channels = CHANNELS
             as_bytes = func in ("AllGather", "Broadcast")
             self.host.append(
                 "%s coll+ %s %d %s root %d channels %d %s %s parent %s" % (
                     who, func, count * 4 if as_bytes else count,
                     "ncclInt8" if as_bytes else "ncclInt32", root, channels,
-                    algorithm, protocol,
+                    ALGORITHM, PROTOCOL,
                     "coll" + parent if parent else "group"))
         return "p2p" if len(op) > 3 else "coll", channels
 

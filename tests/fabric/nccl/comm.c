@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
+#include "common/gpu.h"
 #include "common/hash.h"
 #include "common/identity.h"
 #include "commtrace/nccl_hash.h"
 #include "nccl/api.h"
 #include "nccl/group.h"
 #include "nccl/job.h"
+#include "nccl/layout.h"
 #include "nccl/redop.h"
 #include "nccl/release.h"
 #include "nccl/rma.h"
@@ -92,6 +95,17 @@ static CUresult create_event(struct ncclComm *comm)
     return rc;
 }
 
+/* The host's number of the GPU, whatever CUDA_VISIBLE_DEVICES says. */
+static int gpu_of_device(int device)
+{
+    char bus_id[32];
+    int gpu = cuDeviceGetPCIBusId(bus_id, sizeof(bus_id), device)
+                  ? -1
+                  : gpu_by_bus_id(bus_id);
+
+    return gpu < 0 ? device : gpu;
+}
+
 struct ncclComm *comm_attach(uint64_t id, int nranks, int rank, int device,
                              uint64_t host_id)
 {
@@ -112,7 +126,12 @@ struct ncclComm *comm_attach(uint64_t id, int nranks, int rank, int device,
     comm->messages = calloc((size_t)nranks, sizeof(uint64_t));
     if (!comm->link_free_ns || !comm->messages || create_event(comm))
         goto err_free;
-    comm->segment = segment_attach(id, nranks, rank, host_id);
+    comm->segment =
+        segment_attach(id, nranks, rank,
+                       &(struct peer){.host_id = host_id,
+                                      .pid = (int)getpid(),
+                                      .device = device,
+                                      .gpu = gpu_of_device(device)});
     if (!comm->segment) {
         nccl_fail(ncclSystemError, "shared memory of %d ranks: %s", nranks,
                   strerror(errno));
@@ -140,6 +159,14 @@ ncclResult_t comm_await_all(struct ncclComm *comm)
         }
         seat_sleep(seat, heard);
     }
+}
+
+ncclResult_t comm_bring_up(struct ncclComm *comm)
+{
+    ncclResult_t result;
+
+    result = comm_await_all(comm);
+    return result;
 }
 
 int comm_is_stopped(struct ncclComm *comm)
@@ -237,6 +264,8 @@ void comm_free(struct ncclComm *comm)
     pthread_cond_destroy(&comm->changed);
     pthread_mutex_destroy(&comm->lock);
     rma_free(comm->rma);
+    layout_free(atomic_load(&comm->layout));
+    free(atomic_load(&comm->tuning));
     free(comm->shrunk);
     free(comm->premul);
     free(comm->messages);
@@ -252,8 +281,9 @@ NCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId))
     struct sockaddr_in address = {.sin_family = AF_INET};
     unsigned char noise[10];
 
-    const char *env = getenv("NCCL_COMM_ID");
+    const char *env;
 
+    env = getenv("NCCL_COMM_ID");
     if (!uniqueId)
         return nccl_fail(ncclInvalidArgument, "GetUniqueId: NULL");
     if (env && *env) {
@@ -327,13 +357,14 @@ void comm_configure(struct ncclComm *comm, const ncclConfig_t *config,
 
 static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
                               const ncclUniqueId *id, int rank, int device,
-                              const ncclConfig_t *config)
+                              const ncclConfig_t *config, const char *call)
 {
     uint64_t hash = fabric_hash(FABRIC_HASH_SEED, id, sizeof(*id));
 
     *newcomm = comm_attach(hash, nranks, rank, device, fabric_host_id(rank));
     if (!*newcomm)
         return group_fail(ncclSystemError);
+    (*newcomm)->origin.call = call;
     (*newcomm)->noise = (uint64_t)nranks;
     (*newcomm)->nccl_hash = ct_nccl_hash_of_id(id);
     memcpy(&(*newcomm)->nccl_magic, id, sizeof(uint64_t));
@@ -343,7 +374,7 @@ static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
 
 static ncclResult_t init_current(ncclComm_t *comm, int nranks,
                                  const ncclUniqueId *id, int rank,
-                                 const ncclConfig_t *config)
+                                 const ncclConfig_t *config, const char *call)
 {
     ncclResult_t result = comm_check_config(config);
     int device;
@@ -356,20 +387,21 @@ static ncclResult_t init_current(ncclComm_t *comm, int nranks,
     if (comm_current_device(&device))
         return group_fail(
             nccl_fail(ncclUnhandledCudaError, "CommInitRank: no device"));
-    return init_rank(comm, nranks, id, rank, device, config);
+    return init_rank(comm, nranks, id, rank, device, config, call);
 }
 
 NCCL_API(ncclResult_t, CommInitRankConfig,
          (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank,
           ncclConfig_t *config))
 {
-    return init_current(comm, nranks, &commId, rank, config);
+    return init_current(comm, nranks, &commId, rank, config,
+                        "ncclCommInitRankConfig");
 }
 
 NCCL_API(ncclResult_t, CommInitRank,
          (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank))
 {
-    return init_current(comm, nranks, &commId, rank, NULL);
+    return init_current(comm, nranks, &commId, rank, NULL, "ncclCommInitRank");
 }
 
 /* Several roots only spread the load of a set-up that takes none here. */
@@ -380,7 +412,8 @@ NCCL_API(ncclResult_t, CommInitRankScalable,
     if (nId < 1 || nId > nranks || !commIds)
         return group_fail(nccl_fail(ncclInvalidArgument,
                                     "CommInitRankScalable: %d ids", nId));
-    return init_current(newcomm, nranks, &commIds[0], myrank, config);
+    return init_current(newcomm, nranks, &commIds[0], myrank, config,
+                        "ncclCommInitRankScalable");
 }
 
 static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist,
@@ -394,8 +427,8 @@ static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist,
     else
         group_start();
     for (int i = 0; i < ndev && !result; i++)
-        result =
-            init_rank(&comm[i], ndev, id, i, devlist ? devlist[i] : i, NULL);
+        result = init_rank(&comm[i], ndev, id, i, devlist ? devlist[i] : i,
+                           NULL, "ncclCommInitAll");
     return in_public ? ncclGroupEnd() : group_end();
 }
 

@@ -13,6 +13,16 @@
 
 struct segment;
 struct premul;
+struct layout;
+struct tuning_table;
+
+/* How it was made, for the log alone. */
+struct origin {
+    const char *call;
+    const void *parent; /* not to be followed: it may be gone */
+    uint32_t number;    /* among the parent's children */
+    int color, key;
+};
 
 struct ncclComm {
     uint64_t magic;
@@ -21,6 +31,10 @@ struct ncclComm {
     uint64_t nccl_hash; /* as NCCL numbers it, see commtrace/nccl_hash.h */
     uint64_t nccl_magic;
     uint32_t children; /* splits and grows */
+    struct origin origin;
+    _Atomic(struct layout *) layout; /* NULL: nobody asked, see layout.h */
+    _Atomic(struct tuning_table *) tuning; /* the same, see tuning.h */
+    struct announced *announced;           /* see announce.h */
     int rank;
     int nranks;
     int device;
@@ -85,6 +99,8 @@ void comm_stop(struct ncclComm *comm, _Atomic int *reason);
 struct ncclComm *comm_attach(uint64_t id, int nranks, int rank, int device,
                              uint64_t host_id);
 ncclResult_t comm_await_all(struct ncclComm *comm);
+/* The same, with what the log tells about it. */
+ncclResult_t comm_bring_up(struct ncclComm *comm);
 void comm_free(struct ncclComm *comm);
 /* What a new communicator takes from its config, or from its parent. */
 CUresult comm_current_device(int *device);

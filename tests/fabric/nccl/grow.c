@@ -54,6 +54,7 @@ static ncclResult_t attach(const struct growth *g, ncclComm_t *newcomm,
     *newcomm = comm_attach(name, g->nranks, g->rank, g->device, g->host_id);
     if (!*newcomm)
         return group_fail(ncclSystemError);
+    (*newcomm)->origin.call = "ncclCommGrow";
     (*newcomm)->noise = (uint64_t)g->nranks;
     (*newcomm)->nccl_hash = hash;
     (*newcomm)->nccl_magic = g->id.magic;

@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "nccl/comm.h"
+#include "nccl/layout.h"
 #include "nccl/release.h"
-#include "nccl/segment.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -111,25 +111,11 @@ static void unload(void)
         close_library();
 }
 
-static int nodes_of(struct ncclComm *comm)
-{
-    int nodes = 0;
-
-    for (int i = 0; i < comm->nranks; i++) {
-        uint64_t host = segment_seat(comm->segment, i)->host_id;
-        int k = 0;
-
-        while (k < i && segment_seat(comm->segment, k)->host_id != host)
-            k++;
-        nodes += k == i;
-    }
-    return nodes;
-}
-
 static int init(struct ncclComm *comm)
 {
     void **context = &comm->profiled.context;
-    int nodes = nodes_of(comm);
+    const struct layout *l = layout_of(comm);
+    int nodes = l ? l->nodes : 1;
 
     comm->profiled.nodes = nodes;
     if (plugin.v4)

@@ -11,23 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nccl/choice.h"
 #include "nccl/comm.h"
+#include "nccl/layout.h"
 #include "nccl/op.h"
 #include "nccl/profiler_words.h"
 #include "nccl/reduce.h"
 #include "nccl/release.h"
+#include "nccl/tuning.h"
 
-enum { MOST_CHANNELS = 4, WARPS = 16 };
 /* globaltimer: far from the host's clocks, in steps. */
 #define TIMER_EPOCH INT64_C(1700000000000000000)
 #define TIMER_STEP INT64_C(32)
 
 struct task {
     struct op op;
-    struct choice choice;
+    struct fabric_choice choice;
     void *handle;
-    void *kernel[MOST_CHANNELS];
+    void *kernel[LAYOUT_MOST_CHANNELS];
     int64_t begin_ns, end_ns;
     int begun, ended;           /* on the GPU */
     int told_begin, told_ended; /* to the plugin */
@@ -117,7 +117,7 @@ static struct plan *plan_of(struct op *ops, int n, int holders)
     for (int i = 0; i < n; i++) {
         plan->task[i].op = ops[i];
         if (!op_is_rma(&ops[i]))
-            plan->task[i].choice = choice_of(&ops[i]);
+            plan->task[i].choice = fabric_choose(&ops[i]);
     }
     return plan;
 }
@@ -173,9 +173,9 @@ static void describe_coll(struct ct_profiler_event_v5 *event,
         .root = op->peer,
         .datatype = word_of_type(bytes ? ncclInt8 : op->type),
         .channels = (uint8_t)task->choice.channels,
-        .warps = WARPS,
-        .algorithm = task->choice.algorithm,
-        .protocol = task->choice.protocol,
+        .warps = (uint8_t)task->choice.warps,
+        .algorithm = task->choice.algorithm_name,
+        .protocol = task->choice.protocol_name,
     };
     event->u.coll.group = plan->group;
 }

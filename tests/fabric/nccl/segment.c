@@ -94,7 +94,7 @@ static int agree(struct segment *segment, uint64_t id, int nranks)
 }
 
 struct segment *segment_attach(uint64_t id, int nranks, int rank,
-                               uint64_t host_id)
+                               const struct peer *peer)
 {
     int shm = shmget(key_of(id), segment_bytes(nranks),
                      IPC_CREAT | SHM_NORESERVE | 0600);
@@ -110,7 +110,7 @@ struct segment *segment_attach(uint64_t id, int nranks, int rank,
         errno = EEXIST;
         return NULL;
     }
-    segment_seat(segment, rank)->host_id = host_id;
+    segment_seat(segment, rank)->peer = *peer;
     if (atomic_fetch_add(&segment->attached, 1) + 1 == nranks)
         shmctl(shm, IPC_RMID, NULL);
     segment_ring_all(segment);

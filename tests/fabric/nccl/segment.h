@@ -20,10 +20,18 @@ struct ballot {
     int key;
 };
 
+/* Who sits there, as the others see it. */
+struct peer {
+    uint64_t host_id;
+    int pid;
+    int device; /* the rank's own number of it */
+    int gpu;    /* the host's */
+};
+
 struct seat {
     _Atomic uint32_t bell;     /* a futex: counts what others did for us */
     _Atomic uint32_t sleepers; /* threads of this rank that wait for it */
-    uint64_t host_id;
+    struct peer peer;
     _Atomic uint32_t voted;   /* splits this rank has voted in */
     _Atomic uint32_t counted; /* splits whose votes it has read */
     struct ballot ballot[SEGMENT_BALLOTS];
@@ -77,7 +85,7 @@ struct segment {
 
 /* Takes the rank's seat; NULL with errno set, EEXIST for a clash of ids. */
 struct segment *segment_attach(uint64_t id, int nranks, int rank,
-                               uint64_t host_id);
+                               const struct peer *peer);
 void segment_detach(struct segment *segment);
 
 struct seat *segment_seat(struct segment *segment, int rank);

@@ -28,8 +28,8 @@ static const struct fabric_link *link_of(struct ncclComm *comm, int peer)
     if (peer == comm->rank)
         return &self_link;
     return &fabric_config()
-                ->link[seat->host_id == comm->host_id ? FABRIC_INTRA
-                                                      : FABRIC_INTER];
+                ->link[seat->peer.host_id == comm->host_id ? FABRIC_INTRA
+                                                           : FABRIC_INTER];
 }
 
 /* The same job gets the same noise again, whatever the order of events. */
