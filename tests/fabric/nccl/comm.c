@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "common/identity.h"
 #include "commtrace/nccl_hash.h"
+#include "nccl/announce.h"
 #include "nccl/api.h"
 #include "nccl/group.h"
 #include "nccl/job.h"
@@ -165,7 +166,10 @@ ncclResult_t comm_bring_up(struct ncclComm *comm)
 {
     ncclResult_t result;
 
+    announce_start(comm);
     result = comm_await_all(comm);
+    if (!result)
+        announce_complete(comm);
     return result;
 }
 
@@ -264,6 +268,7 @@ void comm_free(struct ncclComm *comm)
     pthread_cond_destroy(&comm->changed);
     pthread_mutex_destroy(&comm->lock);
     rma_free(comm->rma);
+    announced_free(comm->announced);
     layout_free(atomic_load(&comm->layout));
     free(atomic_load(&comm->tuning));
     free(comm->shrunk);
@@ -283,6 +288,7 @@ NCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId))
 
     const char *env;
 
+    announce_library();
     env = getenv("NCCL_COMM_ID");
     if (!uniqueId)
         return nccl_fail(ncclInvalidArgument, "GetUniqueId: NULL");
@@ -361,6 +367,7 @@ static ncclResult_t init_rank(ncclComm_t *newcomm, int nranks,
 {
     uint64_t hash = fabric_hash(FABRIC_HASH_SEED, id, sizeof(*id));
 
+    announce_library();
     *newcomm = comm_attach(hash, nranks, rank, device, fabric_host_id(rank));
     if (!*newcomm)
         return group_fail(ncclSystemError);
@@ -491,6 +498,7 @@ NCCL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
     if (atomic_load(&comm->state) == ncclInProgress)
         return comm_check_ready(comm);
     comm_drain(comm);
+    announce_end(comm, "Destroy");
     comm_leave_to_tasks(comm);
     return ncclSuccess;
 }
@@ -506,6 +514,7 @@ NCCL_API(ncclResult_t, CommAbort, (ncclComm_t comm))
     if (result)
         return result;
     comm_stop(comm, &comm->aborted);
+    announce_end(comm, "Abort");
     comm_leave_to_tasks(comm);
     return ncclSuccess;
 }

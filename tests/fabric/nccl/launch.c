@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/engine.h"
+#include "nccl/announce.h"
 #include "nccl/api.h"
 #include "nccl/comm.h"
 #include "nccl/op.h"
@@ -240,6 +241,7 @@ ncclResult_t launch_ops(const struct op *ops, int n)
         return nccl_fail(ncclInvalidUsage,
                          "send to self without receive in the same group");
     }
+    announce_ops(ops, n);
     if (push_told(launch, ops[0].stream)) {
         free(launch);
         return nccl_fail(ncclUnhandledCudaError, "stream of another device");

@@ -57,6 +57,10 @@ static inline int op_is_rma(const struct op *op)
 /* Message size, as NCCL counts it. */
 size_t op_bytes(const struct op *op);
 
+/* In a launch of NCCL's: collectives by size, large ones first; then sends and
+ * receives. */
+int op_comes_before(const struct op *a, const struct op *b);
+
 /* Whether its arguments, and its communicator's state, allow it. */
 ncclResult_t op_check(struct op *op, const char *call);
 

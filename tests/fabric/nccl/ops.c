@@ -30,6 +30,13 @@ size_t op_bytes(const struct op *op)
            (all ? (size_t)op->comm->nranks : 1);
 }
 
+int op_comes_before(const struct op *a, const struct op *b)
+{
+    if (op_is_p2p(a) || op_is_p2p(b))
+        return !op_is_p2p(a) && op_is_p2p(b);
+    return op_bytes(a) > op_bytes(b);
+}
+
 ncclResult_t op_check(struct op *op, const char *call)
 {
     ncclResult_t result = comm_check_ready(op->comm);

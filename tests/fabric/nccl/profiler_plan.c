@@ -82,22 +82,14 @@ static int wants_group(const struct op *op)
            listens(op, CT_PROFILER_GROUP | CT_PROFILER_COLL | CT_PROFILER_P2P);
 }
 
-/* Collectives by size, large ones first; then sends and receives. */
-static int comes_before(const struct op *a, const struct op *b)
-{
-    if (op_is_p2p(a) || op_is_p2p(b))
-        return !op_is_p2p(a) && op_is_p2p(b);
-    return op_bytes(a) > op_bytes(b);
-}
-
 /* Where task i is told, of those that are told of. */
 static void put_in_order(int *order, const struct plan *plan)
 {
     for (int i = 0; i < plan->n; i++) {
         int at = i;
 
-        for (; at &&
-               comes_before(&plan->task[i].op, &plan->task[order[at - 1]].op);
+        for (; at && op_comes_before(&plan->task[i].op,
+                                     &plan->task[order[at - 1]].op);
              at--)
             order[at] = order[at - 1];
         order[at] = i;

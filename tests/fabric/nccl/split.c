@@ -133,6 +133,13 @@ ncclResult_t split_count(struct split *split)
                                split->rank, comm->device, comm->host_id);
     if (!split->child)
         return ncclSystemError;
+    split->child->origin = (struct origin){
+        .call = split->is_shrink ? "ncclCommShrink" : "ncclCommSplit",
+        .parent = comm,
+        .number = split->nccl_number,
+        .color = split->color,
+        .key = split->key,
+    };
     split->child->noise = derive(comm->noise, split);
     split->child->blocking = split->blocking;
     split->child->nccl_hash = split->child->nccl_magic = ct_nccl_hash_of_child(
@@ -143,7 +150,7 @@ ncclResult_t split_count(struct split *split)
 ncclResult_t split_finish(struct split *split)
 {
     ncclResult_t result =
-        split->child ? comm_await_all(split->child) : ncclSuccess;
+        split->child ? comm_bring_up(split->child) : ncclSuccess;
 
     *split->newcomm = split->child;
     return result;
