@@ -269,4 +269,6 @@ void nccl_log_flush(struct nccl_log *log, bool last)
     if (last && log->carried)
         end_line(log);
     log_settle_all(log, last);
+    if (last)
+        log_tell_choices(log);
 }

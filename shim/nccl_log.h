@@ -118,8 +118,9 @@ struct nccl_log_tuning {
 };
 
 struct nccl_log_choice {
-    int op; /* enum ct_op; NCCL_LOG_UNKNOWN before 2.23 */
-    int64_t bytes;
+    int op;        /* enum ct_op; NCCL_LOG_UNKNOWN before 2.23 */
+    int64_t bytes; /* S before 2.24, of a group's alike in one; since then of
+                      one rank's share */
     char algorithm[48]; /* of symmetric kernels the kernel */
     char protocol[16];
     int channels;
@@ -168,6 +169,14 @@ struct nccl_log *nccl_log_open(int64_t pid, const char *host,
                                nccl_log_sink *sink, void *arg);
 
 void nccl_log_feed(struct nccl_log *log, const char *bytes, size_t n);
+
+/* A collective that moves something, called on a communicator of which the
+ * process is rank 0 and not alone; share: count times size of its type, whole:
+ * its message size S. To be told in the order of the calls, sooner or later
+ * than the lines about them: without, a choice is of no communicator where the
+ * process is rank 0 of several. */
+void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
+                     int64_t share, int64_t whole);
 
 /* To be called when nothing has come for a while: decides about connections at
  * first use that several communicators would fit. last: nothing will come any

@@ -16,6 +16,8 @@ enum {
     LOG_CHANNELS = 64,
     LOG_CELLS = 24,
     LOG_CONN_BITS = 2048,
+    LOG_CALLS = 4096,
+    LOG_CHOICES = 4096,
 };
 
 /* Indices below are one more than they are; 0 is none. */
@@ -69,6 +71,33 @@ struct log_waiting {
     struct nccl_log_fact fact;
 };
 
+/* A collective that the program called. */
+struct log_call {
+    uint64_t pointer; /* 0: a line was about it */
+    int op;
+    int64_t share;
+    int64_t whole;
+};
+
+struct log_calls {
+    bool told; /* there are any */
+    uint64_t first, next;
+    struct log_call ring[LOG_CALLS];
+};
+
+/* A choice whose call has not been told. */
+struct log_undecided {
+    bool told;
+    uint32_t process;
+    int64_t tid;
+    struct nccl_log_fact fact;
+};
+
+struct log_choices {
+    uint64_t first, next;
+    struct log_undecided ring[LOG_CHOICES];
+};
+
 struct nccl_log {
     int64_t pid;
     char host[LOG_HOST]; /* empty: any */
@@ -87,6 +116,8 @@ struct nccl_log {
     struct log_comm comms[LOG_COMMS];
     struct log_thread threads[LOG_THREAD_SETS * LOG_THREAD_WAYS];
     struct log_waiting waiting[LOG_WAITING];
+    struct log_calls calls;
+    struct log_choices choices;
 };
 
 /* One line, apart from its prefix. */
@@ -130,6 +161,20 @@ void log_tell(const struct log_line *line, struct nccl_log_fact *fact,
 /* Decides about the connections that the thread has made at first use. */
 void log_settle(struct nccl_log *log, struct log_thread *thread);
 void log_settle_all(struct nccl_log *log, bool last);
+
+/* Of the communicator that the process has at that address. */
+void log_tell_of(struct nccl_log *log, uint32_t process, int64_t tid,
+                 uint64_t pointer, struct nccl_log_fact *fact);
+
+/* nccl_log_calls.c: choices and calls. */
+
+/* The communicator of a call that the choice may be about, which is used up
+ * then; 0: none. Only of `pointer` unless that is 0. */
+uint64_t log_take_call(struct nccl_log *log,
+                       const struct nccl_log_choice *choice, uint64_t pointer);
+void log_let_choice_wait(const struct log_line *line,
+                         const struct nccl_log_fact *fact);
+void log_tell_choices(struct nccl_log *log);
 
 /* nccl_log_facts.c: what a line says. False: in no known shape. */
 bool log_facts(struct log_line *line);

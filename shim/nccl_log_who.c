@@ -245,6 +245,7 @@ size_t log_known_host(const struct nccl_log *log, struct text word, int64_t pid)
 static void forget_all(struct nccl_log *log)
 {
     log_settle_all(log, true);
+    log_tell_choices(log);
     memset(log->processes, 0, sizeof(log->processes));
     memset(log->comms, 0, sizeof(log->comms));
     memset(log->threads, 0, sizeof(log->threads));
@@ -625,7 +626,16 @@ static void tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
     wait_for_name(line->log, thread, fact, rank);
 }
 
-/* Only rank 0 says what a collective runs as. */
+void log_tell_of(struct nccl_log *log, uint32_t process, int64_t tid,
+                 uint64_t pointer, struct nccl_log_fact *fact)
+{
+    const struct log_thread thread = {.process = process, .tid = tid};
+    struct log_comm *comm = pointer ? find_comm(log, &thread, pointer) : NULL;
+    tell(log, &thread, comm, false, fact);
+}
+
+/* The one communicator that may have said what a collective runs as: only rank
+ * 0 does. */
 static struct log_comm *chooser(const struct log_line *line)
 {
     struct nccl_log *log = line->log;
@@ -660,6 +670,19 @@ static struct log_comm *setting_up(const struct log_line *line, int rank)
     return comm;
 }
 
+static void tell_choice(const struct log_line *line, struct nccl_log_fact *fact)
+{
+    struct log_comm *comm = chooser(line);
+    uint64_t pointer =
+        log_take_call(line->log, &fact->choice, comm ? comm->pointer : 0);
+    if (!comm && pointer)
+        comm = find_comm(line->log, line->thread, pointer);
+    if (!comm && line->log->calls.told)
+        log_let_choice_wait(line, fact);
+    else
+        tell(line->log, line->thread, comm, false, fact);
+}
+
 void log_tell(const struct log_line *line, struct nccl_log_fact *fact, int rank)
 {
     struct log_thread *thread = line->thread;
@@ -668,7 +691,7 @@ void log_tell(const struct log_line *line, struct nccl_log_fact *fact, int rank)
     if (comm || fact->kind == NCCL_LOG_MESSAGE) {
         tell(line->log, thread, comm, false, fact);
     } else if (fact->kind == NCCL_LOG_CHOICE) {
-        tell(line->log, thread, chooser(line), false, fact);
+        tell_choice(line, fact);
     } else if (fact->kind == NCCL_LOG_CONN && !thread->opening) {
         tell_conn(line, fact, rank);
     } else {

@@ -64,6 +64,13 @@ add_test(NAME unit.nccl_log COMMAND
   ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_logs
   ${PROJECT_SOURCE_DIR}/../shared/data/nccl_debug)
 set_tests_properties(unit.nccl_log PROPERTIES LABELS unit)
+add_executable(unit_nccl_log_calls
+  ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_log_calls.c)
+target_include_directories(unit_nccl_log_calls SYSTEM PRIVATE ${CMOCKA_INCLUDE})
+target_link_libraries(unit_nccl_log_calls PRIVATE
+  commtrace_shim ${CMOCKA_LIBRARY})
+add_test(NAME unit.nccl_log_calls COMMAND unit_nccl_log_calls)
+set_tests_properties(unit.nccl_log_calls PROPERTIES LABELS unit)
 add_executable(fuzz_nccl_log ${CMAKE_CURRENT_LIST_DIR}/fuzz/nccl_log.c)
 target_link_libraries(fuzz_nccl_log PRIVATE commtrace_shim)
 file(GLOB nccl_logs CONFIGURE_DEPENDS

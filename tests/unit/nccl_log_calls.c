@@ -1,0 +1,198 @@
+/* Lines about collectives of a process that is rank 0 of several communicators
+ * go to the one that was called, in whichever order lines and calls come. */
+#include "nccl_log.h"
+
+#include "commtrace/ops.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WORLD = 0xa0, TENSOR = 0xb0, OTHER = 0xc0 };
+
+struct seen {
+    size_t n;
+    struct {
+        uint64_t pointer;
+        int64_t bytes;
+    } at[64];
+};
+
+static void see(void *arg, const struct nccl_log_fact *fact)
+{
+    struct seen *seen = arg;
+    if (fact->kind != NCCL_LOG_CHOICE || seen->n == 64)
+        return;
+    seen->at[seen->n].pointer = fact->comm.pointer;
+    seen->at[seen->n++].bytes = fact->choice.bytes;
+}
+
+static void say(struct nccl_log *log, const char *format, ...)
+{
+    char line[512] = "h:7:7 [0] NCCL INFO ";
+    size_t n = strlen(line);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(line + n, sizeof(line) - n, format, values);
+    va_end(values);
+    strcat(line, "\n");
+    nccl_log_feed(log, line, strlen(line));
+}
+
+static void set_up(struct nccl_log *log, uint64_t pointer, int rank)
+{
+    static const char *const phases[] = {"START", "COMPLETE"};
+    for (int i = 0; i < 2; i++)
+        say(log,
+            "ncclCommInitRank comm 0x%" PRIx64 " rank %d nranks 4 cudaDev 0 "
+            "nvmlDev 0 busId 1000 commId 0x%" PRIx64 " - Init %s",
+            pointer, rank, pointer, phases[i]);
+}
+
+static struct nccl_log *open_log(struct seen *seen)
+{
+    struct nccl_log *log = nccl_log_open(7, NULL, see, seen);
+    *seen = (struct seen){0};
+    assert_non_null(log);
+    set_up(log, WORLD, 0);
+    set_up(log, TENSOR, 0);
+    set_up(log, OTHER, 3);
+    return log;
+}
+
+static void line_of(struct nccl_log *log, const char *name, int64_t bytes)
+{
+    say(log,
+        "%s: %" PRId64 " Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}",
+        name, bytes);
+}
+
+static void call(struct nccl_log *log, uint64_t pointer, int64_t bytes)
+{
+    nccl_log_called(log, pointer, CT_OP_ALL_REDUCE, bytes, bytes);
+}
+
+static void expect(const struct seen *seen, size_t i, uint64_t pointer,
+                   int64_t bytes)
+{
+    assert_true(i < seen->n);
+    assert_int_equal(seen->at[i].pointer, pointer);
+    assert_int_equal(seen->at[i].bytes, bytes);
+}
+
+static void without_calls_nobody_knows(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    line_of(log, "AllReduce", 64);
+    expect(&seen, 0, 0, 64);
+    nccl_log_close(log);
+}
+
+static void calls_before_lines(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, TENSOR, 64);
+    call(log, WORLD, 64);
+    call(log, TENSOR, 32);
+    line_of(log, "AllReduce", 64);
+    line_of(log, "AllReduce", 32); /* a group is sorted */
+    line_of(log, "AllReduce", 64);
+    assert_int_equal(seen.n, 3);
+    expect(&seen, 0, TENSOR, 64);
+    expect(&seen, 1, TENSOR, 32);
+    expect(&seen, 2, WORLD, 64);
+    nccl_log_close(log);
+}
+
+static void lines_before_calls(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, WORLD, 1);
+    line_of(log, "AllReduce", 64);
+    line_of(log, "AllReduce", 64);
+    line_of(log, "AllReduce", 1);
+    assert_int_equal(seen.n, 1);
+    call(log, WORLD, 64);
+    call(log, TENSOR, 64);
+    assert_int_equal(seen.n, 3);
+    expect(&seen, 0, WORLD, 1);
+    expect(&seen, 1, WORLD, 64);
+    expect(&seen, 2, TENSOR, 64);
+    nccl_log_close(log);
+}
+
+/* What one rank brings, or the whole message: releases differ. */
+static void either_size_is_meant(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    nccl_log_called(log, TENSOR, CT_OP_ALL_GATHER, 100, 400);
+    nccl_log_called(log, WORLD, CT_OP_ALL_GATHER, 200, 800);
+    nccl_log_called(log, WORLD, CT_OP_REDUCE_SCATTER, 100, 400);
+    line_of(log, "ReduceScatter", 400);
+    line_of(log, "AllGather", 800);
+    say(log, "100 Bytes -> Algo 1 proto 0 time 9.5");
+    expect(&seen, 0, WORLD, 400);
+    expect(&seen, 1, WORLD, 800);
+    expect(&seen, 2, TENSOR, 100);
+    nccl_log_close(log);
+}
+
+static void what_no_call_tells_comes_last(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, WORLD, 8);
+    line_of(log, "AllReduce", 64);
+    nccl_log_flush(log, false);
+    assert_int_equal(seen.n, 0);
+    nccl_log_flush(log, true);
+    expect(&seen, 0, 0, 64);
+    nccl_log_close(log);
+}
+
+/* Calls without lines, lines without calls: old ones go. */
+static void neither_side_grows(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    for (int i = 0; i < 20000; i++)
+        call(log, WORLD, 1000 + i);
+    call(log, TENSOR, 64);
+    line_of(log, "AllReduce", 64);
+    expect(&seen, 0, TENSOR, 64);
+    line_of(log, "AllReduce", 1000 + 19000); /* too long ago */
+    assert_int_equal(seen.n, 1);
+    for (int i = 0; i < 20000; i++)
+        line_of(log, "AllReduce", 500);
+    assert_int_equal(nccl_log_counted(log)->unnamed, 20001 - 4096);
+    nccl_log_flush(log, true);
+    assert_int_equal(nccl_log_counted(log)->unnamed, 20001);
+    nccl_log_close(log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_calls_nobody_knows),
+        cmocka_unit_test(calls_before_lines),
+        cmocka_unit_test(lines_before_calls),
+        cmocka_unit_test(either_size_is_meant),
+        cmocka_unit_test(what_no_call_tells_comes_last),
+        cmocka_unit_test(neither_side_grows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
