@@ -45,7 +45,7 @@ function(add_shim_unit name)
   set_tests_properties(unit.shim_${name} PROPERTIES LABELS unit
     SKIP_RETURN_CODE 77)
 endfunction()
-foreach(name capture comm config identity publish rescue ring soak trace)
+foreach(name capture comm config identity nics publish rescue ring soak trace)
   add_shim_unit(${name})
 endforeach()
 
@@ -129,6 +129,8 @@ function(add_record_test name)
 endfunction()
 add_record_test(record
   ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_record.py)
+add_record_test(topology
+  ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_topology.py)
 add_record_test(life
   ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_life.py)
 if(NOT COMMTRACE_SANITIZE)
