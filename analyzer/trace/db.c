@@ -16,6 +16,7 @@
 #define SHM_DEAD_MAN_SWITCH 128
 
 #define MAX_PATH 4096
+#define FIRST_READ "SELECT 1 FROM sqlite_schema"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -106,7 +107,7 @@ static void harden(sqlite3 *handle)
 }
 
 static int open_uri(struct ct_db *db, const char *path, const char *options,
-                    int mode)
+                    int mode, const char *sql)
 {
     char uri[3 * MAX_PATH];
 
@@ -115,10 +116,22 @@ static int open_uri(struct ct_db *db, const char *path, const char *options,
                         mode | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL))
         return -1;
     harden(db->handle);
-    return sqlite3_exec(db->handle, "SELECT 1 FROM sqlite_schema", NULL, NULL,
-                        NULL)
-               ? -1
-               : 0;
+    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? -1 : 0;
+}
+
+static int open_simply(struct ct_db *db, const char *path, const char *options)
+{
+    return open_uri(db, path, options, SQLITE_OPEN_READONLY, FIRST_READ);
+}
+
+/* The log of a writer that is gone, with an index of our own in memory, which
+ * SQLite makes for who has a database to himself. Not with the one that the
+ * writer left: killed between the header of its log and the first page in it,
+ * SQLite takes it for one that is just being written, and waits 10 s. */
+static int open_left_log(struct ct_db *db, const char *path)
+{
+    return open_uri(db, path, "mode=ro&vfs=unix-none", SQLITE_OPEN_READONLY,
+                    "PRAGMA locking_mode=EXCLUSIVE;" FIRST_READ);
 }
 
 static int copy_bytes(int from, int to)
@@ -182,22 +195,21 @@ static int open_copy(struct ct_db *db, const char *path)
     snprintf(name, sizeof(name), "%s/db", folder);
     if (!copy_file(path, folder, "") && !copy_file(path, folder, "-wal") &&
         !copy_file(path, folder, "-journal"))
-        rc = open_uri(db, name, "mode=rw", SQLITE_OPEN_READWRITE);
+        rc = open_uri(db, name, "mode=rw", SQLITE_OPEN_READWRITE, FIRST_READ);
     remove_copy(folder);
     return rc;
 }
 
 static int open_as_left(struct ct_db *db, const char *path)
 {
-    if (size_of(path, "-journal") > 0)
+    /* SQLite deletes the log of a database that is empty. */
+    if (size_of(path, "-journal") > 0 || !size_of(path, ""))
         return open_copy(db, path);
     if (size_of(path, "-wal") <= 0 && !db->live)
-        return open_uri(db, path, "immutable=1", SQLITE_OPEN_READONLY);
-    if (db->live && !open_uri(db, path, "mode=ro", SQLITE_OPEN_READONLY))
-        return 0;
-    ct_db_close(db);
-    if (size_of(path, "-shm") > 0 &&
-        !open_uri(db, path, "mode=ro&readonly_shm=1", SQLITE_OPEN_READONLY))
+        return open_simply(db, path, "immutable=1");
+    if (!db->live)
+        return open_left_log(db, path);
+    if (!open_simply(db, path, "mode=ro"))
         return 0;
     ct_db_close(db);
     return open_copy(db, path);

@@ -5,9 +5,9 @@
  *   log, and the writer lives     SQLite's own protocol, through the shared
  *                                 index that the writer holds
  *   log of a dead writer          SQLite reads the log with an index of its
- *                                 own in memory
- *   log without index, or a       a temporary copy is opened, so that the
- *   rollback journal              original stays as evidence
+ *                                 own in memory, never with the one left there
+ *   rollback journal, or an       a temporary copy is opened, so that the
+ *   index that we may not map     original stays as evidence
  */
 #ifndef COMMTRACE_DB_H
 #define COMMTRACE_DB_H

@@ -13,6 +13,8 @@
 
 #include "trace_files.h"
 
+#define LOG_HEADER_BYTES 32 /* fileformat2.html, "WAL Header Format" */
+
 static sqlite3 *good(const char *folder, int rank)
 {
     sqlite3 *db = files_begin_reducing(folder, rank, rank < 2 ? 2 : 4, 0);
@@ -369,36 +371,94 @@ static void open_unchanged(const char *folder, int nops)
     assert_string_equal(before, after);
 }
 
+static void open_refused(const char *folder)
+{
+    char before[2048], after[2048], error[512];
+
+    list(folder, before, sizeof(before));
+    assert_null(files_try(folder, error, sizeof(error)));
+    list(folder, after, sizeof(after));
+    assert_string_equal(before, after);
+}
+
+static const char *trace_path(const char *folder, const char *suffix)
+{
+    static char path[300];
+
+    snprintf(path, sizeof(path), "%s%s", files_path(folder, 0), suffix);
+    return path;
+}
+
+/* As a kill leaves it: the writer goes on with the original. */
+static void copy_trace(const char *from, const char *to)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    char source[300];
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        snprintf(source, sizeof(source), "%s", trace_path(from, suffixes[i]));
+        copy(source, trace_path(to, suffixes[i]));
+    }
+}
+
 /* A writer in WAL mode: alive, killed, killed and copied without its index,
  * copied without its log, closed. Nothing may change on the disk. */
 static void test_write_ahead_log(void **state)
 {
     const char *folder = files_folder(), *killed = files_folder();
-    char from[3][256], to[3][256];
     sqlite3 *db = good(folder, 0);
-    int i;
 
     (void)state;
     files_sql(db, "COMMIT");
     files_sql(db, "PRAGMA journal_mode=WAL");
     files_sql(db, "PRAGMA wal_autocheckpoint=0");
     files_op(db, 2, 1, 1, 7000, 700);
-    for (i = 0; i < 3; i++) {
-        static const char *const suffixes[] = {"", "-wal", "-shm"};
-
-        snprintf(from[i], sizeof(from[i]), "%s%s", files_path(folder, 0),
-                 suffixes[i]);
-        snprintf(to[i], sizeof(to[i]), "%s%s", files_path(killed, 0),
-                 suffixes[i]);
-        copy(from[i], to[i]);
-    }
+    copy_trace(folder, killed);
     open_unchanged(killed, 2);
-    unlink(to[2]);
+    unlink(trace_path(killed, "-shm"));
     open_unchanged(killed, 2);
-    unlink(to[1]);
+    assert_int_equal(truncate(trace_path(killed, ""), 0), 0);
+    open_refused(killed);
+    copy_trace(folder, killed);
+    unlink(trace_path(killed, "-shm"));
+    unlink(trace_path(killed, "-wal"));
     open_unchanged(killed, 1);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     open_unchanged(folder, 2);
+    files_remove(folder);
+    files_remove(killed);
+}
+
+static int sleeps;
+
+static int count_sleep(sqlite3_vfs *vfs, int us)
+{
+    (void)vfs;
+    sleeps++;
+    return us;
+}
+
+/* Killed after the header of its log, before what the log is for: nothing was
+ * in it, and nobody is waited for. */
+static void test_log_begun(void **state)
+{
+    const char *folder = files_folder(), *killed = files_folder();
+    sqlite3 *db = good(folder, 0);
+    sqlite3_vfs *vfs;
+
+    (void)state;
+    files_sql(db, "COMMIT");
+    files_sql(db, "PRAGMA journal_mode=WAL");
+    files_sql(db, "PRAGMA wal_autocheckpoint=0");
+    files_op(db, 2, 1, 1, 7000, 700);
+    copy_trace(folder, killed);
+    assert_int_equal(truncate(trace_path(killed, "-wal"), LOG_HEADER_BYTES), 0);
+    for (vfs = sqlite3_vfs_find(NULL); vfs; vfs = vfs->pNext)
+        vfs->xSleep = count_sleep;
+    open_unchanged(killed, 1);
+    assert_int_equal(sleeps, 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
     files_remove(folder);
     files_remove(killed);
 }
@@ -474,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_odd_counts),
         cmocka_unit_test(test_bad_beside_good),
         cmocka_unit_test(test_write_ahead_log),
+        cmocka_unit_test(test_log_begun),
         cmocka_unit_test(test_live_writer),
         cmocka_unit_test(test_many_files),
     };
