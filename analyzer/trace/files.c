@@ -93,14 +93,16 @@ static int is_moved_ring(const struct dirent *entry)
     return ends_in(entry->d_name, ".db.ring");
 }
 
-/* Rings without a database, beside where it would be or still where they were
- * written. */
+/* Rings without a database, still where they were written or beside where it
+ * would be: in the order in which they may be moved while we look. */
 static void add_rings(struct ct_files *files, const char *path)
 {
     struct folder folder = {files, path};
     struct dirent **entries;
-    int i, n = scandir(path, &entries, is_moved_ring, by_name);
+    int i, n;
 
+    ct_unstored_each(path, add_unstored, &folder);
+    n = scandir(path, &entries, is_moved_ring, by_name);
     for (i = 0; i < n; i++) {
         char *name = entries[i]->d_name;
 
@@ -110,7 +112,6 @@ static void add_rings(struct ct_files *files, const char *path)
     }
     if (n >= 0)
         free(entries);
-    ct_unstored_each(path, add_unstored, &folder);
 }
 
 static int add_folder(struct ct_files *files, const char *folder, char *error,

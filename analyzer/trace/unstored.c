@@ -135,6 +135,8 @@ void ct_unstored_read(struct ct_ring *ring, const char *db_path)
     ct_ring_read(ring, db_path, NULL);
     if (!ring->copy)
         each(*folder ? folder : "/", &wanted, NULL, NULL);
+    if (!ring->copy) /* moved between the two looks */
+        ct_ring_read(ring, db_path, NULL);
     if (ring->copy && !is_unstored(ring->head, ring->tail, ring->closed))
         ct_ring_release(ring);
 }
