@@ -4,6 +4,7 @@ within 15 % of what the same job gains with all its ranks on one host."""
 import json
 import os
 import re
+import statistics
 from collections import Counter
 
 import jobs
@@ -81,19 +82,27 @@ def check_price(name, args, finding):
         jobs.fail("%s: price of crossing" % name)
 
 
-def check_one_truth(name, job):
-    """What TP takes in ROLES is what its calls take in OBSERVED."""
+def check_one_truth(name, job, trace):
+    """What TP takes in ROLES is the sum of its calls in ops, and their median
+    is OBSERVED. On a busy machine some calls take longer: sum and median then
+    differ, each is still what it says."""
+    ops = json.loads(jobs.commtrace("ops", "--json", trace))["jobs"][0]["ops"]
     for role in job["roles"]:
         if role["role"] != "TP":
             continue
+        size = role["bytes"] / role["calls"]
+        took = [o["transfer_us"] for o in ops
+                if (o["kind"], o["bytes"]) == (role["op"], size)]
         observed, = [p["observed_us"] for p in job["predictions"]
-                     if (p["op"], p["nranks"], p["link"]) ==
-                     (role["op"], role["nranks"], role["link"]) and
-                     p["bytes"] == role["bytes"] / role["calls"]]
-        off = role["transfer_ms"] / (role["calls"] * observed / 1e3) - 1
-        if abs(off) > 0.03:
-            jobs.fail("%s: TP takes %.1f ms in ROLES, %.1f %% more than in"
-                      " OBSERVED" % (name, role["transfer_ms"], 100 * off))
+                     if (p["op"], p["nranks"], p["link"], p["bytes"]) ==
+                     (role["op"], role["nranks"], role["link"], size)]
+        per_group = sum(took) / RANKS / STEPS / 1e3
+        for what, found, wanted in (
+                ("in ROLES", role["transfer_ms"], per_group),
+                ("OBSERVED", observed, statistics.median(took))):
+            if abs(found / wanted - 1) > 0.01:
+                jobs.fail("%s: TP takes %.3f %s, %.3f by its ops" %
+                          (name, found, what, wanted))
 
 
 def check(layout, reference, tmp):
@@ -110,7 +119,7 @@ def check(layout, reference, tmp):
     job = jobs.report("--reference", reference, trace)["jobs"][0]
     if job["job"]["steps"] != STEPS:
         jobs.fail("%s: %d steps of %d" % (name, job["job"]["steps"], STEPS))
-    check_one_truth(name, job)
+    check_one_truth(name, job, trace)
     findings = [f for f in job["findings"] if f["code"] == "TP_CROSSES_NODES"]
     print("%s: roles of %d groups right, %s" %
           (name, sum(sum(c.values()) for c in got.values()),
