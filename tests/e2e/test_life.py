@@ -273,11 +273,11 @@ def devices(tmp):
         card = jobs.report(trace)["jobs"][0]["job"]
         expect((card["processes"], card["world_size"], card["missing_ranks"],
                 card["mismatches"]), (1, 4, 0, 0), "the job of " + case)
-    # The last thread was 50 ms late: the others waited, it did not.
+    # The last thread was 200 ms late: the others waited, it did not.
     got = json.loads(jobs.commtrace("ops", "--json", trace))["jobs"][0]["ops"]
     waits = {o["rank"]: o["wait_us"] for o in got if o["ordinal"] == 1}
     if sorted(waits) != [0, 1, 2, 3] or waits[3] != 0 or any(
-            waits[r] < 40000 for r in range(3)):
+            waits[r] < 150000 for r in range(3)):
         jobs.fail("waits %s" % waits)
 
 
