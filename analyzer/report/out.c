@@ -145,6 +145,7 @@ bool out_is_none(const struct out_column *c, const void *row)
     case OUT_SIZE:
         return *(const uint64_t *)cell == OUT_NO_SIZE;
     case OUT_REAL:
+    case OUT_SURE:
         return !isfinite(*(const double *)cell);
     case OUT_TEXT:
     case OUT_BUFFER:

@@ -24,6 +24,7 @@ enum out_type {
     OUT_SIZE,   /* uint64_t bytes; text says KiB, MiB, ... */
     OUT_ID,     /* uint64_t, hexadecimal; a string in JSON, which has doubles */
     OUT_REAL,   /* double; digits are significant ones */
+    OUT_SURE,   /* double, a confidence */
     OUT_TEXT,   /* const char *, alive until the table ends */
     OUT_BUFFER, /* char array inside the row */
     OUT_BOOL    /* bool; text says yes or no */

@@ -89,6 +89,7 @@ static void json_cell(struct out *out, const struct out_column *c,
         fprintf(out->file, "\"%016" PRIx64 "\"", *(const uint64_t *)cell);
         break;
     case OUT_REAL:
+    case OUT_SURE:
         fprintf(out->file, "%.9g", *(const double *)cell);
         break;
     case OUT_TEXT:

@@ -61,6 +61,8 @@ static const char *cell_text(const struct out_column *c, const void *row,
         return units_real(buffer, *(const double *)cell, c->digits);
     case OUT_BOOL:
         return *(const bool *)cell ? "yes" : "no";
+    case OUT_SURE:
+        return units_sure(buffer, *(const double *)cell);
     case OUT_TEXT:
     case OUT_BUFFER:
         break;

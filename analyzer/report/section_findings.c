@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "report/units.h"
+
 const char *const section_source_names[CT_SOURCE_COUNT] = {
     [CT_SOURCE_FIT] = "this job's own fit",
     [CT_SOURCE_REFERENCE] = "the reference trace",
@@ -69,9 +71,11 @@ static void fill(struct finding_line *line, const struct ct_finding_row *row)
 static void say_finding(struct out *out, const struct ct_finding_row *row)
 {
     const struct ct_finding_info *info = &ct_finding_infos[row->id];
+    char sure[UNITS_SIZE];
 
-    out_say(out, 2, "%s (%s, sure %.2f): %s", info->code, info->severity,
-            row->confidence, row->text[0] ? row->text : info->meaning);
+    out_say(out, 2, "%s (%s, sure %s): %s", info->code, info->severity,
+            units_sure(sure, row->confidence),
+            row->text[0] ? row->text : info->meaning);
     if (row->advice[0])
         out_say(out, 4, "-> %s", row->advice);
 }

@@ -21,7 +21,7 @@ static const struct out_column columns[] = {
     OUT_COL(struct family, speed, "", OUT_COUNT, 0, OUT_DATA),
     OUT_COL(struct family, network, "", OUT_BOOL, 0, OUT_DATA),
     OUT_COL(struct family, missing, "", OUT_BOOL, 0, OUT_DATA),
-    OUT_COL(struct family, confidence, "sure", OUT_REAL, 2, OUT_BOTH),
+    OUT_COL(struct family, confidence, "sure", OUT_SURE, 2, OUT_BOTH),
     OUT_COL(struct family, calls, "calls", OUT_REAL, 3, OUT_BOTH),
     OUT_COL(struct family, bytes, "bytes", OUT_SIZE, 0, OUT_BOTH),
     OUT_COL(struct family, wire_bytes, "", OUT_REAL, 0, OUT_DATA),

@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "report/units.h"
+
 #define MUCH_WAITING 10 /* percent */
 
 struct verdict {
@@ -110,15 +112,18 @@ static void judge_data(struct verdict *verdict, const struct view *view)
 static void say_worst(struct out *out, const struct ct_finding_row *row,
                       const struct verdict *verdict)
 {
+    char sure[UNITS_SIZE];
+
     if (isnan(row->loss_ms)) {
         out_say(out, 2, "%s: %s", verdict->finding, row->text);
         return;
     }
     out_say(out, 2,
             "%s: %.3g ms of each %s lost (%.2g %%), between %.3g and %.3g; "
-            "sure %.2f%s%s",
+            "sure %s%s%s",
             verdict->finding, row->loss_ms, row->per, verdict->share_percent,
-            row->loss_low_ms, row->loss_high_ms, row->confidence,
+            row->loss_low_ms, row->loss_high_ms,
+            units_sure(sure, row->confidence),
             isnan(row->predicted_ms) ? "" : ", predicted by ",
             isnan(row->predicted_ms) ? "" : section_source_names[row->source]);
     if (row->groups > 1)

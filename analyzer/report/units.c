@@ -40,6 +40,15 @@ const char *units_real(char buffer[UNITS_SIZE], double value, int digits)
     return buffer;
 }
 
+const char *units_sure(char buffer[UNITS_SIZE], double confidence)
+{
+    if (confidence < 1 && confidence >= .995)
+        snprintf(buffer, UNITS_SIZE, "> 0.99");
+    else
+        snprintf(buffer, UNITS_SIZE, "%.2f", confidence);
+    return buffer;
+}
+
 /* Length of the run of equal distances that starts at ranks[0]. */
 static int run_length(const int *ranks, int n)
 {

@@ -240,6 +240,11 @@ static void numbers_are_readable(void **state)
     assert_string_equal(units_real(buffer, -0.0012345, 3), "-0.0012");
     assert_string_equal(units_real(buffer, NAN, 3), "n/a");
     assert_string_equal(units_real(buffer, INFINITY, 3), "n/a");
+    assert_string_equal(units_sure(buffer, .99994), "> 0.99");
+    assert_string_equal(units_sure(buffer, .995), "> 0.99");
+    assert_string_equal(units_sure(buffer, .9949), "0.99");
+    assert_string_equal(units_sure(buffer, 1), "1.00");
+    assert_string_equal(units_sure(buffer, .5), "0.50");
     assert_string_equal(units_ranks(ranks, sizeof ranks, line, 4), "0-3");
     assert_string_equal(units_ranks(ranks, sizeof ranks, pair, 2), "0,4");
     assert_string_equal(units_ranks(ranks, sizeof ranks, odd, 4), "0,1,4,5");
