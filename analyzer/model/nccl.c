@@ -94,6 +94,16 @@ static bool is_old_gpu(const struct ct_process *p, int device)
     return false;
 }
 
+/* Between what NCCL calls nodes: hosts that NVLink joins are one. */
+static bool has_network(const struct ct_job *job, const struct ct_process *p,
+                        int comm)
+{
+    for (int i = 0; i < p->nccl.ncomms; i++)
+        if (p->nccl.comms[i].comm == comm && p->nccl.comms[i].nodes > 0)
+            return p->nccl.comms[i].nodes > 1;
+    return job->comms[p->comms[comm].comm].ndomains > 1;
+}
+
 static void note_table(const struct ct_job *job, const struct ct_process *p,
                        int first, int n, struct table *tables)
 {
@@ -106,7 +116,7 @@ static void note_table(const struct ct_job *job, const struct ct_process *p,
         .rows = &p->tunings[first],
         .n = n,
         .comm = {.nranks = row->nranks,
-                 .network = job->comms[row->comm].ndomains > 1,
+                 .network = has_network(job, p, p->tunings[first].comm),
                  .old = (version != CT_NONE && version < NEW_PLATEAU_VERSION) ||
                         is_old_gpu(p, row->device)},
     };
