@@ -149,6 +149,24 @@ static void announce_net_plugin(void)
                      : "NET/Plugin: Could not find: libnccl-net.so");
 }
 
+/* Whether the NICs could reach memory of GPUs at all. */
+static void announce_gdr(void)
+{
+    const struct network *n = network_used();
+
+    for (int i = 0; i < n->n && nccl_release() >= 20900; i++) {
+        if (nccl_release() >= 21801)
+            log_info(LOG_NET, "NET/%s : GPU Direct RDMA %s for HCA %d '%s'",
+                     n->name, n->gdr ? "Enabled" : "Disabled", i,
+                     n->nic[i].name);
+        else if (!n->gdr && !n->is_socket)
+            log_info(LOG_NET,
+                     "NET/IB : GPU Direct RDMA Disabled for HCA %d '%s' (no "
+                     "module)",
+                     i, n->nic[i].name);
+    }
+}
+
 static void list_nics(char *text, size_t size)
 {
     const struct network *n = network_used();
@@ -188,6 +206,7 @@ static void announce_network(void)
         log_info(LOG_INIT | LOG_NET, "NET/IB : Using%s [RO]; OOB %s", nics,
                  address(where, sizeof(where)));
     }
+    announce_gdr();
 }
 
 static void announce_first(void)
@@ -277,6 +296,42 @@ void announce_start(struct ncclComm *comm)
         announce_life(comm, prefix, "Init START");
 }
 
+static void gpu_text(const struct ncclComm *comm, int rank, char *text,
+                     size_t size)
+{
+    if (nccl_release() < 22403)
+        snprintf(text, size, " GPU/%d", rank);
+    else
+        snprintf(text, size, " GPU/0-%x",
+                 FABRIC_PCI_BUS(layout_peer(comm, rank)->gpu) << 12);
+}
+
+/* The node's own part of a channel: from its NIC to its NIC. */
+static void announce_order(struct ncclComm *comm, enum algorithm algorithm,
+                           int channel)
+{
+    const struct layout *l = layout_of(comm);
+    char text[1024], gpu[32], net[32] = "";
+    size_t used = (size_t)snprintf(text, sizeof(text), "%2d :", channel);
+
+    if (l->nodes > 1)
+        snprintf(net, sizeof(net),
+                 nccl_release() < 22304 ? " NET/%d" : " NET/0-%d",
+                 channel % network_used()->n);
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", net);
+    for (int i = 0; i < l->nranks && used < sizeof(text); i++) {
+        int rank = l->ring[channel * l->nranks + i];
+
+        if (l->node[rank] != l->node[comm->rank])
+            continue;
+        gpu_text(comm, rank, gpu, sizeof(gpu));
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", gpu);
+        if (algorithm == ALGORITHM_NVLS)
+            break;
+    }
+    log_info(LOG_GRAPH, "%s%s", text, net);
+}
+
 static void announce_graph(struct ncclComm *comm, enum algorithm algorithm)
 {
     struct graph g = graph_of(comm, algorithm);
@@ -289,6 +344,8 @@ static void announce_graph(struct ncclComm *comm, enum algorithm algorithm)
                    "%s/%s, sameChannels %d",
              (int)g.pattern, 0, g.channels, g.intra_GBps, g.inter_GBps,
              path_name(g.intra), path_name(g.inter), 1);
+    for (int c = 0; c < layout_of(comm)->graph_channels; c++)
+        announce_order(comm, algorithm, c);
 }
 
 static void announce_nvls(struct ncclComm *comm)
@@ -311,6 +368,24 @@ static void announce_graphs(struct ncclComm *comm)
     announce_graph(comm, ALGORITHM_TREE);
     if (l->nvls_channels)
         announce_graph(comm, ALGORITHM_NVLS);
+}
+
+static void announce_refusals(struct ncclComm *comm)
+{
+    const struct layout *l = layout_of(comm);
+    const struct peer *me = layout_peer(comm, comm->rank);
+
+    for (int i = 0; i < l->nranks && nccl_release() >= 20900; i++) {
+        const struct peer *p = layout_peer(comm, i);
+
+        if (p->host_id == me->host_id &&
+            transport_p2p_is_refused(me->gpu, p->gpu))
+            log_info(LOG_INIT,
+                     "P2P is disabled between connected GPUs %d and %d. You "
+                     "can repress this message with "
+                     "NCCL_IGNORE_DISABLED_P2P=1.",
+                     me->gpu, p->gpu);
+    }
 }
 
 static void announce_nodes(struct ncclComm *comm)
@@ -423,12 +498,15 @@ static void announce_connections(struct ncclComm *comm)
         return;
     connect_algorithm(a->connections, comm, ALGORITHM_RING);
     connect_algorithm(a->connections, comm, ALGORITHM_TREE);
-    if (layout_of(comm)->nvls_channels && layout_of(comm)->nodes > 1)
-        connect_algorithm(a->connections, comm, ALGORITHM_NVLS_TREE);
+    if (layout_of(comm)->nvls_channels)
+        connect_algorithm(a->connections, comm,
+                          layout_of(comm)->nodes > 1 ? ALGORITHM_NVLS_TREE
+                                                     : ALGORITHM_NVLS);
 }
 
 static void announce_made(struct ncclComm *comm)
 {
+    announce_refusals(comm);
     announce_graphs(comm);
     announce_nvls(comm);
     announce_nodes(comm);

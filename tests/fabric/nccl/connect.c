@@ -7,6 +7,7 @@
 #include "common/gpu.h"
 #include "nccl/layout.h"
 #include "nccl/log.h"
+#include "nccl/network.h"
 #include "nccl/release.h"
 
 enum { UNKNOWN, WANTED, TOLD };
@@ -100,6 +101,34 @@ static void channel_text(int channel, enum connector connector, int is_net,
         snprintf(text, (size_t)size, "Channel %02d", channel);
 }
 
+/* Whether the NIC reaches the GPU's memory, and why not. */
+static void tell_gdr(struct ncclComm *comm, int channel,
+                     enum connector connector, enum end end, int src, int dst)
+{
+    struct net_way way =
+        transport_net_way(comm, channel, connector, end, src, dst);
+    enum path distance =
+        transport_gdr_distance(way.gpu, network_used()->nic[way.nic].place);
+    enum path level = transport_gdr_level();
+    int is_enabled = distance <= level;
+    char gpu[16];
+
+    if (!network_used()->gdr)
+        return;
+    if (nccl_release() >= 22703)
+        snprintf(gpu, sizeof(gpu), "%d", comm->rank);
+    else
+        snprintf(gpu, sizeof(gpu), "%x", FABRIC_PCI_BUS(way.gpu) << 12);
+    log_info(LOG_NET,
+             "GPU Direct RDMA %s for GPU %s / HCA %x (distance %d %s %d)%s%s",
+             is_enabled ? "Enabled" : "Disabled", gpu, (unsigned)way.nic,
+             path_number(distance), is_enabled ? "<=" : ">", path_number(level),
+             !is_enabled       ? ""
+             : end == END_SEND ? ", read 1"
+                               : ", read 0",
+             is_enabled && nccl_release() >= 22703 ? " mode Default" : "");
+}
+
 static void tell(struct ncclComm *comm, int channel, enum connector connector,
                  enum end end, int peer)
 {
@@ -112,6 +141,8 @@ static void tell(struct ncclComm *comm, int channel, enum connector connector,
 
     if (end == END_RECEIVE && !is_net)
         return;
+    if (is_net && nccl_release() >= 20800)
+        tell_gdr(comm, channel, connector, end, src, dst);
     channel_text(channel, connector, is_net, is_p2p, head, sizeof(head));
     rank_text(comm, src, is_net, from, sizeof(from));
     rank_text(comm, dst, is_net, to, sizeof(to));
@@ -209,6 +240,18 @@ static void tell_rings(struct connections *c, struct ncclComm *comm)
     log_info(LOG_INIT, "Connected all rings, use ring PXN %d GDR %d", pxn, gdr);
 }
 
+static void tell_nvls(struct ncclComm *comm)
+{
+    const struct layout *l = layout_of(comm);
+
+    if (nccl_release() >= 22203)
+        log_info(LOG_INIT | LOG_NVLS,
+                 "NVLS comm %p headRank %d nHeads %d buffSize %d "
+                 "nvlsPerRankSize %d nvlsTotalSize %lld",
+                 (void *)comm, l->local_rank, l->local_ranks, 1 << 22, 1 << 26,
+                 (long long)l->local_ranks << 26);
+}
+
 void connect_algorithm(struct connections *c, struct ncclComm *comm,
                        enum algorithm algorithm)
 {
@@ -227,7 +270,11 @@ void connect_algorithm(struct connections *c, struct ncclComm *comm,
         if (nccl_release() >= 2500)
             log_info(LOG_INIT, "Connected all trees");
         break;
+    case ALGORITHM_NVLS:
+        tell_nvls(comm);
+        break;
     case ALGORITHM_NVLS_TREE:
+        tell_nvls(comm);
         log_info(LOG_INIT, "Connected NVLS tree");
         break;
     default:

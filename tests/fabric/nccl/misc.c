@@ -20,6 +20,8 @@ ncclResult_t nccl_fail(ncclResult_t result, const char *format, ...)
     va_start(args, format);
     vsnprintf(last_error, sizeof(last_error), format, args);
     va_end(args);
+    if (result != ncclSuccess && result != ncclInProgress)
+        log_warn("init.cc", 0, "%s", last_error);
     return result;
 }
 

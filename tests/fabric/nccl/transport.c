@@ -162,6 +162,13 @@ static int can_p2p(const struct layout *l, const struct peer *a,
            (hardware()->p2p || path == PATH_LOC || path == PATH_NVL);
 }
 
+int transport_p2p_is_refused(int a, int b)
+{
+    enum path path = transport_gpu_path(a, b);
+
+    return !hardware()->p2p && path > PATH_NVL && path <= p2p_level();
+}
+
 static const char *p2p_name(const struct layout *l, const struct peer *a,
                             const struct peer *b)
 {
@@ -224,27 +231,35 @@ static int wanted_nic(struct ncclComm *comm, const struct layout *l,
     return network_nic_of_gpu(layout_peer(comm, src)->gpu);
 }
 
+struct net_way transport_net_way(struct ncclComm *comm, int channel,
+                                 enum connector connector, enum end end,
+                                 int src, int dst)
+{
+    const struct layout *l = layout_of(comm);
+    int gpu = layout_peer(comm, end == END_SEND ? src : dst)->gpu;
+    struct net_way way = {network_nic_of_gpu(gpu), gpu, LAYOUT_NONE};
+    int wanted = wanted_nic(comm, l, channel, connector, src, dst);
+    int proxy = LAYOUT_NONE;
+
+    if (end == END_SEND && wanted != way.nic)
+        proxy = proxy_of(comm, l, src, wanted);
+    if (proxy != LAYOUT_NONE)
+        way = (struct net_way){wanted, layout_peer(comm, proxy)->gpu, proxy};
+    return way;
+}
+
 static void net_name(struct ncclComm *comm, int channel,
                      enum connector connector, enum end end, int src, int dst,
                      char *text, int size)
 {
-    const struct layout *l = layout_of(comm);
-    int gpu = layout_peer(comm, end == END_SEND ? src : dst)->gpu;
-    int nic = network_nic_of_gpu(gpu);
+    struct net_way way =
+        transport_net_way(comm, channel, connector, end, src, dst);
     char proxy[16] = "";
 
-    if (end == END_SEND) {
-        int wanted = wanted_nic(comm, l, channel, connector, src, dst);
-        int rank = wanted == nic ? LAYOUT_NONE : proxy_of(comm, l, src, wanted);
-
-        if (rank != LAYOUT_NONE) {
-            nic = wanted;
-            gpu = layout_peer(comm, rank)->gpu;
-            snprintf(proxy, sizeof(proxy), "(%d)", rank);
-        }
-    }
-    snprintf(text, (size_t)size, "NET/%s/%d%s%s%s", network_used()->name, nic,
-             proxy, network_has_gdr(gpu, nic) ? "/GDRDMA" : "",
+    if (way.proxy != LAYOUT_NONE)
+        snprintf(proxy, sizeof(proxy), "(%d)", way.proxy);
+    snprintf(text, (size_t)size, "NET/%s/%d%s%s%s", network_used()->name,
+             way.nic, proxy, network_has_gdr(way.gpu, way.nic) ? "/GDRDMA" : "",
              connector == CONNECTOR_P2P ? "/Shared" : "");
 }
 

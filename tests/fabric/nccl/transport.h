@@ -48,6 +48,20 @@ enum path transport_gpu_path(int a, int b);
 enum path transport_gdr_distance(int gpu, int place);
 enum path transport_gdr_level(void);
 
+/* What the machine could do, and NCCL would, and the driver refuses. */
+int transport_p2p_is_refused(int a, int b);
+
+/* The NIC at one end of a way over the network. */
+struct net_way {
+    int nic;   /* by its number in network.h */
+    int gpu;   /* that hands its bytes to the NIC: not always the rank's own */
+    int proxy; /* rank of that GPU; -1: the rank's own */
+};
+
+struct net_way transport_net_way(struct ncclComm *comm, int channel,
+                                 enum connector connector, enum end end,
+                                 int src, int dst);
+
 /* What the log calls the way from src to dst, "P2P/CUMEM": as the end at this
  * rank sees it. Returns whether both ends report it. */
 int transport_via(struct ncclComm *comm, int channel, enum connector connector,
