@@ -13,8 +13,9 @@ commtrace_e2e(sequence)
 commtrace_e2e(run)
 commtrace_e2e(graphs)
 commtrace_e2e(early)
-if(NOT COMMTRACE_SANITIZE) # plugins come without its runtime
+if(NOT COMMTRACE_SANITIZE) # plugins and Python come without its runtime
   commtrace_e2e(profiler_host)
+  commtrace_e2e(fabric_log)
 endif()
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)

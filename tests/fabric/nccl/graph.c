@@ -15,8 +15,8 @@ static enum path worst_path(struct ncclComm *comm, const struct layout *l)
 
     for (int i = 0; i < l->nranks; i++) {
         for (int j = 0; j < i; j++) {
-            enum path path = transport_gpu_path(layout_peer(comm, i)->gpu,
-                                                layout_peer(comm, j)->gpu);
+            enum path path = transport_peer_path(l, layout_peer(comm, i),
+                                                 layout_peer(comm, j));
 
             if (l->node[i] == l->node[comm->rank] &&
                 l->node[j] == l->node[comm->rank] && path > worst)

@@ -162,6 +162,16 @@ static int can_p2p(const struct layout *l, const struct peer *a,
            (hardware()->p2p || path == PATH_LOC || path == PATH_NVL);
 }
 
+enum path transport_peer_path(const struct layout *l, const struct peer *a,
+                              const struct peer *b)
+{
+    enum path path = a->host_id == b->host_id
+                         ? transport_gpu_path(a->gpu, b->gpu)
+                         : PATH_NVL;
+
+    return can_p2p(l, a, b) || path > PATH_PHB ? path : PATH_PHB;
+}
+
 int transport_p2p_is_refused(int a, int b)
 {
     enum path path = transport_gpu_path(a, b);
@@ -209,6 +219,7 @@ static int proxy_of(struct ncclComm *comm, const struct layout *l, int src,
         const struct peer *p = layout_peer(comm, i);
 
         if (p->host_id == layout_peer(comm, src)->host_id &&
+            can_p2p(l, layout_peer(comm, src), p) &&
             network_nic_of_gpu(p->gpu) == nic && network_has_gdr(p->gpu, nic))
             return i;
     }
@@ -241,7 +252,8 @@ struct net_way transport_net_way(struct ncclComm *comm, int channel,
     int wanted = wanted_nic(comm, l, channel, connector, src, dst);
     int proxy = LAYOUT_NONE;
 
-    if (end == END_SEND && wanted != way.nic)
+    if (end == END_SEND &&
+        (wanted != way.nic || !network_has_gdr(gpu, way.nic)))
         proxy = proxy_of(comm, l, src, wanted);
     if (proxy != LAYOUT_NONE)
         way = (struct net_way){wanted, layout_peer(comm, proxy)->gpu, proxy};

@@ -9,6 +9,7 @@
 
 struct ncclComm;
 struct layout;
+struct peer;
 
 /* NCCL's classes of ways, nearest first. */
 enum path {
@@ -45,6 +46,9 @@ int transport_has_nvls(const struct layout *l);
 int transport_is_lazy(void);
 
 enum path transport_gpu_path(int a, int b);
+/* The same, within a node: through the CPU where P2P is not used. */
+enum path transport_peer_path(const struct layout *l, const struct peer *a,
+                              const struct peer *b);
 enum path transport_gdr_distance(int gpu, int place);
 enum path transport_gdr_level(void);
 
