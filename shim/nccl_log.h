@@ -13,8 +13,9 @@
  * wait until its communicator is named (before 2.18 that is the set-up's last
  * line) and then come in their order. Connections made at first use come from
  * threads that name nobody: they go to the communicator of that process whose
- * device, rank and rings they fit; where several do, to the one set up last
- * that has no such connections, and the fact says that it is `likely` only.
+ * device, rank, nodes and rings they fit; where several do, to the one that was
+ * called first, if calls are told, else to the one set up last that has no such
+ * connections, and the fact says that it is `likely` only.
  */
 #ifndef SHIM_NCCL_LOG_H
 #define SHIM_NCCL_LOG_H
@@ -170,17 +171,19 @@ struct nccl_log *nccl_log_open(int64_t pid, const char *host,
 
 void nccl_log_feed(struct nccl_log *log, const char *bytes, size_t n);
 
-/* A collective that moves something, called on a communicator of which the
- * process is rank 0 and not alone; share: count times size of its type, whole:
- * its message size S. To be told in the order of the calls, sooner or later
- * than the lines about them: without, a choice is of no communicator where the
- * process is rank 0 of several. */
+/* A collective, send or recv that moves something, called on a communicator of
+ * several ranks; share: count times size of its type, whole: its message size
+ * S. To be told in the order of the calls, after the bytes that NCCL had
+ * written by then; sooner or later than the lines about it. Without, a choice
+ * is of no communicator where the process is rank 0 of several, and
+ * connections at first use are `likely` ones more often. */
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
                      int64_t share, int64_t whole);
 
 /* To be called when nothing has come for a while: decides about connections at
- * first use that several communicators would fit. last: nothing will come any
- * more, so a last line without newline counts, and all that waits is told. */
+ * first use that several communicators would fit, when calls tell. last:
+ * nothing will come any more, so a last line without newline counts, and all
+ * that waits is told. */
 void nccl_log_flush(struct nccl_log *log, bool last);
 
 const struct nccl_log_counts *nccl_log_counted(const struct nccl_log *log);

@@ -4,6 +4,7 @@
  * the same order but for groups, which NCCL sorts. Each side waits for the
  * other.
  */
+#include "commtrace/ops.h"
 #include "nccl_log_state.h"
 
 static struct log_call *call_at(struct log_calls *calls, uint64_t position)
@@ -107,12 +108,40 @@ static bool tell_choice(struct nccl_log *log, const struct log_call *call)
     return false;
 }
 
+static bool is_peer_call(int op)
+{
+    static const bool is[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, class_, ...) \
+    [CT_OP_##id_] = CT_##class_ == CT_SEND || CT_##class_ == CT_RECV,
+#include "commtrace/nccl_ops.def"
+    };
+    return is[op];
+}
+
+static struct log_comm *comm_called(struct nccl_log *log, uint64_t pointer)
+{
+    const struct log_thread thread = {.process = log->process};
+    return log->process ? log_find_comm(log, &thread, pointer) : NULL;
+}
+
+static void note_first(struct log_comm *comm, bool of_peers, uint64_t order)
+{
+    uint64_t *first = of_peers ? &comm->peer_call : &comm->collective_call;
+    if (!*first)
+        *first = order;
+}
+
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
                      int64_t share, int64_t whole)
 {
     const struct log_call call = {pointer, op, share, whole};
     struct log_calls *calls = &log->calls;
-    calls->told = true;
+    struct log_comm *comm = comm_called(log, pointer);
+    calls->told++;
+    if (comm)
+        note_first(comm, is_peer_call(op), calls->told);
+    if (is_peer_call(op) || (comm && comm->about.rank > 0))
+        return; /* no line is about it */
     if (tell_choice(log, &call))
         return;
     if (calls->next - calls->first == LOG_CALLS)

@@ -408,7 +408,7 @@ static bool take_connected(struct log_line *line, struct text text)
     if (!text_starts(text, "Connected all ") &&
         !text_starts(text, "Connected binomial"))
         return false;
-    log_settle(line->log, line->thread);
+    log_settle(line->log, line->thread, false);
     return true;
 }
 

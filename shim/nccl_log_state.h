@@ -37,6 +37,8 @@ struct log_comm {
     uint64_t order; /* of its set-up, over all */
     bool alive;
     bool complete;
+    uint64_t collective_call; /* its first one among all calls; 0: none yet */
+    uint64_t peer_call;       /* send or recv */
     struct nccl_log_comm about;
     struct nccl_log_ring rings[LOG_CHANNELS]; /* prev == next == -1: unknown */
     struct nccl_log_tree trees[LOG_CHANNELS];
@@ -80,7 +82,7 @@ struct log_call {
 };
 
 struct log_calls {
-    bool told; /* there are any */
+    uint64_t told; /* calls so far */
     uint64_t first, next;
     struct log_call ring[LOG_CALLS];
 };
@@ -104,7 +106,8 @@ struct nccl_log {
     nccl_log_sink *sink;
     void *arg;
     struct nccl_log_counts counts;
-    uint64_t clock; /* counts lines and set-ups */
+    uint64_t clock;   /* counts lines and set-ups */
+    uint32_t process; /* the one that was asked for; 0: not seen yet */
     uint32_t free_waiting;
     uint32_t top_waiting; /* below which some have been used */
     uint32_t top_comm;
@@ -127,6 +130,39 @@ struct log_line {
     int device;
     struct text text;
 };
+
+/* Indices and what they stand for. */
+
+static inline struct log_comm *log_comm_at(struct nccl_log *log, uint32_t index)
+{
+    return index ? &log->comms[index - 1] : NULL;
+}
+
+static inline uint32_t log_index_of(const struct nccl_log *log,
+                                    const struct log_comm *comm)
+{
+    return comm ? (uint32_t)(comm - log->comms) + 1 : 0;
+}
+
+static inline struct log_ref log_refer(const struct nccl_log *log,
+                                       const struct log_comm *comm)
+{
+    return comm ? (struct log_ref){log_index_of(log, comm), comm->order}
+                : (struct log_ref){0};
+}
+
+static inline struct log_comm *log_referred(struct nccl_log *log,
+                                            struct log_ref ref)
+{
+    struct log_comm *comm = log_comm_at(log, ref.index);
+    return comm && comm->order == ref.order ? comm : NULL;
+}
+
+static inline struct log_process *
+log_process_of(struct nccl_log *log, const struct log_thread *thread)
+{
+    return &log->processes[thread->process - 1];
+}
 
 /* nccl_log_who.c: which communicator a line is of. */
 
@@ -158,8 +194,38 @@ void log_end(const struct log_line *line, uint64_t pointer);
 /* Told now or when it is known whose it is. rank: who says it. */
 void log_tell(const struct log_line *line, struct nccl_log_fact *fact,
               int rank);
-/* Decides about the connections that the thread has made at first use. */
-void log_settle(struct nccl_log *log, struct log_thread *thread);
+/* Told as what it is. NULL: of no communicator. */
+void log_tell_as(struct nccl_log *log, const struct log_thread *thread,
+                 struct log_comm *comm, bool likely,
+                 struct nccl_log_fact *fact);
+struct log_comm *log_find_comm(struct nccl_log *log,
+                               const struct log_thread *thread,
+                               uint64_t pointer);
+/* It has told of such a connection already, as good as surely. */
+bool log_has_conn(const struct log_comm *comm,
+                  const struct nccl_log_conn *conn);
+
+/* The fact waits in its thread. */
+void log_wait(struct nccl_log *log, struct log_thread *thread,
+              const struct nccl_log_fact *fact, int rank);
+/* Takes all that waits from the thread: gives the first of a list, of which
+ * each is to be kept after all or told and released. */
+uint32_t log_take_waiting(struct log_thread *thread);
+void log_keep_waiting(struct nccl_log *log, struct log_thread *thread,
+                      uint32_t index);
+void log_release_waiting(struct nccl_log *log, uint32_t index);
+/* Tells what waits in the thread and is of that rank, or of every rank where
+ * it is unknown. */
+void log_tell_waiting(struct nccl_log *log, struct log_thread *thread,
+                      struct log_comm *comm, int rank);
+
+/* nccl_log_first_use.c: connections outside of set-ups. */
+
+void log_tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
+                   int rank);
+/* Decides about those that wait in the thread; in doubt they go on waiting for
+ * the program's calls, unless this is the last time. */
+void log_settle(struct nccl_log *log, struct log_thread *thread, bool last);
 void log_settle_all(struct nccl_log *log, bool last);
 
 /* Of the communicator that the process has at that address. */

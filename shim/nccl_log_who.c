@@ -6,36 +6,6 @@
 #include "hash.h"
 #include "nccl_log_state.h"
 
-static struct log_comm *comm_at(struct nccl_log *log, uint32_t index)
-{
-    return index ? &log->comms[index - 1] : NULL;
-}
-
-static uint32_t index_of(const struct nccl_log *log,
-                         const struct log_comm *comm)
-{
-    return comm ? (uint32_t)(comm - log->comms) + 1 : 0;
-}
-
-static struct log_ref refer(const struct nccl_log *log,
-                            const struct log_comm *comm)
-{
-    return comm ? (struct log_ref){index_of(log, comm), comm->order}
-                : (struct log_ref){0};
-}
-
-static struct log_comm *referred(struct nccl_log *log, struct log_ref ref)
-{
-    struct log_comm *comm = comm_at(log, ref.index);
-    return comm && comm->order == ref.order ? comm : NULL;
-}
-
-static struct log_process *process_of(struct nccl_log *log,
-                                      const struct log_thread *thread)
-{
-    return &log->processes[thread->process - 1];
-}
-
 /* Telling. */
 
 static uint64_t conn_bit(const struct nccl_log_conn *conn)
@@ -47,8 +17,7 @@ static uint64_t conn_bit(const struct nccl_log_conn *conn)
            LOG_CONN_BITS;
 }
 
-static bool has_conn(const struct log_comm *comm,
-                     const struct nccl_log_conn *conn)
+bool log_has_conn(const struct log_comm *comm, const struct nccl_log_conn *conn)
 {
     uint64_t bit = conn_bit(conn);
     return comm->conns[bit / 64] >> bit % 64 & 1;
@@ -92,12 +61,12 @@ static bool is_told(const struct log_comm *comm,
     return false;
 }
 
-static void tell(struct nccl_log *log, const struct log_thread *thread,
+void log_tell_as(struct nccl_log *log, const struct log_thread *thread,
                  struct log_comm *comm, bool likely, struct nccl_log_fact *fact)
 {
     if (comm && is_told(comm, fact))
         return;
-    const struct log_process *process = process_of(log, thread);
+    const struct log_process *process = log_process_of(log, thread);
     fact->source.host = process->host;
     fact->source.pid = process->pid;
     fact->source.tid = thread->tid;
@@ -122,7 +91,7 @@ void log_tell_comm(const struct log_line *line, struct log_comm *comm,
         .about = comm->about,
     };
     fact.about.phase = phase;
-    tell(line->log, line->thread, comm, false, &fact);
+    log_tell_as(line->log, line->thread, comm, false, &fact);
 }
 
 /* Waiting. */
@@ -132,30 +101,25 @@ static bool is_room_to_wait(const struct nccl_log *log)
     return log->free_waiting || log->top_waiting < LOG_WAITING;
 }
 
-static void tell_waiting(struct nccl_log *log, struct log_thread *thread,
-                         struct log_comm *comm, int rank);
-
 static void make_room_to_wait(struct nccl_log *log, struct log_thread *thread)
 {
     if (!is_room_to_wait(log))
-        tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+        log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
     if (!is_room_to_wait(log))
         log_settle_all(log, true);
 }
 
-static void wait_for_name(struct nccl_log *log, struct log_thread *thread,
-                          const struct nccl_log_fact *fact, int rank)
+uint32_t log_take_waiting(struct log_thread *thread)
 {
-    make_room_to_wait(log, thread);
-    uint32_t index = log->free_waiting;
-    if (index)
-        log->free_waiting = log->waiting[index - 1].next;
-    else
-        index = ++log->top_waiting;
-    struct log_waiting *waiting = &log->waiting[index - 1];
-    waiting->next = 0;
-    waiting->rank = rank;
-    waiting->fact = *fact;
+    uint32_t first = thread->first;
+    thread->first = thread->last = 0;
+    return first;
+}
+
+void log_keep_waiting(struct nccl_log *log, struct log_thread *thread,
+                      uint32_t index)
+{
+    log->waiting[index - 1].next = 0;
     if (thread->last)
         log->waiting[thread->last - 1].next = index;
     else
@@ -163,30 +127,40 @@ static void wait_for_name(struct nccl_log *log, struct log_thread *thread,
     thread->last = index;
 }
 
-/* Tells what waits in the thread and is of that rank, or of every rank where
- * it is unknown. */
-static void tell_waiting(struct nccl_log *log, struct log_thread *thread,
-                         struct log_comm *comm, int rank)
+void log_release_waiting(struct nccl_log *log, uint32_t index)
 {
-    uint32_t index = thread->first;
-    thread->first = thread->last = 0;
-    while (index) {
-        struct log_waiting *waiting = &log->waiting[index - 1];
-        uint32_t next = waiting->next;
-        waiting->next = 0;
+    log->waiting[index - 1].next = log->free_waiting;
+    log->free_waiting = index;
+}
+
+void log_wait(struct nccl_log *log, struct log_thread *thread,
+              const struct nccl_log_fact *fact, int rank)
+{
+    make_room_to_wait(log, thread);
+    uint32_t index = log->free_waiting;
+    if (index)
+        log->free_waiting = log->waiting[index - 1].next;
+    else
+        index = ++log->top_waiting;
+    log->waiting[index - 1].rank = rank;
+    log->waiting[index - 1].fact = *fact;
+    log_keep_waiting(log, thread, index);
+}
+
+void log_tell_waiting(struct nccl_log *log, struct log_thread *thread,
+                      struct log_comm *comm, int rank)
+{
+    uint32_t next;
+    for (uint32_t i = log_take_waiting(thread); i; i = next) {
+        struct log_waiting *waiting = &log->waiting[i - 1];
+        next = waiting->next;
         if (rank == NCCL_LOG_UNKNOWN || waiting->rank == NCCL_LOG_UNKNOWN ||
             waiting->rank == rank) {
-            tell(log, thread, comm, false, &waiting->fact);
-            waiting->next = log->free_waiting;
-            log->free_waiting = index;
+            log_tell_as(log, thread, comm, false, &waiting->fact);
+            log_release_waiting(log, i);
         } else {
-            if (thread->last)
-                log->waiting[thread->last - 1].next = index;
-            else
-                thread->first = index;
-            thread->last = index;
+            log_keep_waiting(log, thread, i);
         }
-        index = next;
     }
 }
 
@@ -249,6 +223,7 @@ static void forget_all(struct nccl_log *log)
     memset(log->processes, 0, sizeof(log->processes));
     memset(log->comms, 0, sizeof(log->comms));
     memset(log->threads, 0, sizeof(log->threads));
+    log->process = 0;
     log->top_comm = 0;
 }
 
@@ -256,8 +231,8 @@ static void forget_thread(struct nccl_log *log, struct log_thread *thread)
 {
     if (!thread->process)
         return;
-    log_settle(log, thread);
-    tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+    log_settle(log, thread, true);
+    log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
     memset(thread, 0, sizeof(*thread));
 }
 
@@ -269,6 +244,8 @@ struct log_thread *log_who(struct nccl_log *log, struct text host, int64_t pid,
         forget_all(log);
         process = find_process(log, host, pid);
     }
+    if (log->pid)
+        log->process = process;
     uint64_t hash = hash_add(process, (uint64_t)tid);
     struct log_thread *set =
         log->threads + hash % LOG_THREAD_SETS * LOG_THREAD_WAYS;
@@ -325,21 +302,22 @@ void log_comm_add(struct nccl_log_comm *about, const struct nccl_log_comm *more)
         memcpy(about->network, more->network, sizeof(about->network));
 }
 
-static struct log_comm *find_comm(struct nccl_log *log,
-                                  const struct log_thread *thread,
-                                  uint64_t pointer)
+struct log_comm *log_find_comm(struct nccl_log *log,
+                               const struct log_thread *thread,
+                               uint64_t pointer)
 {
-    struct log_comm *comm = comm_at(log, process_of(log, thread)->comms);
+    struct log_comm *comm =
+        log_comm_at(log, log_process_of(log, thread)->comms);
     while (comm && comm->pointer != pointer)
-        comm = comm_at(log, comm->next);
+        comm = log_comm_at(log, comm->next);
     return comm;
 }
 
 static void unlink_comm(struct nccl_log *log, struct log_comm *comm)
 {
     uint32_t *link = &log->processes[comm->process - 1].comms;
-    while (*link && *link != index_of(log, comm))
-        link = &comm_at(log, *link)->next;
+    while (*link && *link != log_index_of(log, comm))
+        link = &log_comm_at(log, *link)->next;
     *link = comm->next;
 }
 
@@ -375,7 +353,7 @@ static void forget_ways(struct log_comm *comm)
 static struct log_comm *bear(struct nccl_log *log, struct log_thread *thread,
                              uint64_t pointer)
 {
-    struct log_comm *comm = find_comm(log, thread, pointer);
+    struct log_comm *comm = log_find_comm(log, thread, pointer);
     unsigned birth = 0;
     if (comm) {
         birth = comm->birth + 1;
@@ -383,15 +361,16 @@ static struct log_comm *bear(struct nccl_log *log, struct log_thread *thread,
     } else {
         comm = free_comm(log);
     }
-    struct log_process *process = process_of(log, thread);
+    struct log_process *process = log_process_of(log, thread);
     comm->process = thread->process;
     comm->next = process->comms;
-    process->comms = index_of(log, comm);
+    process->comms = log_index_of(log, comm);
     comm->pointer = pointer;
     comm->birth = birth;
     comm->order = ++log->clock;
     comm->alive = true;
     comm->complete = false;
+    comm->collective_call = comm->peer_call = 0;
     log_comm_clear(&comm->about);
     forget_ways(comm);
     return comm;
@@ -399,7 +378,7 @@ static struct log_comm *bear(struct nccl_log *log, struct log_thread *thread,
 
 struct log_comm *log_setting_up(const struct log_line *line)
 {
-    return referred(line->log, line->thread->comm);
+    return log_referred(line->log, line->thread->comm);
 }
 
 static void take_pending(struct log_thread *thread, struct log_comm *comm,
@@ -413,10 +392,10 @@ static void take_pending(struct log_thread *thread, struct log_comm *comm,
 void log_start(const struct log_line *line, uint64_t pointer,
                const struct nccl_log_comm *about)
 {
-    log_settle(line->log, line->thread);
+    log_settle(line->log, line->thread, true);
     struct log_comm *comm = bear(line->log, line->thread, pointer);
-    line->thread->comm = refer(line->log, comm);
-    line->thread->run = refer(line->log, NULL);
+    line->thread->comm = log_refer(line->log, comm);
+    line->thread->run = log_refer(line->log, NULL);
     line->thread->opening = false;
     take_pending(line->thread, comm, about);
     log_tell_comm(line, comm, NCCL_LOG_START);
@@ -425,7 +404,7 @@ void log_start(const struct log_line *line, uint64_t pointer,
 void log_detail(const struct log_line *line, uint64_t pointer,
                 const struct nccl_log_comm *about)
 {
-    struct log_comm *comm = find_comm(line->log, line->thread, pointer);
+    struct log_comm *comm = log_find_comm(line->log, line->thread, pointer);
     if (!comm) {
         log_start(line, pointer, about);
         return;
@@ -438,200 +417,34 @@ void log_complete(const struct log_line *line, uint64_t pointer,
                   const struct nccl_log_comm *about)
 {
     struct log_thread *thread = line->thread;
-    struct log_comm *comm = find_comm(line->log, thread, pointer);
+    struct log_comm *comm = log_find_comm(line->log, thread, pointer);
     if (!comm || comm->complete)
         comm = bear(line->log, thread, pointer);
     take_pending(thread, comm, about);
     comm->complete = true;
-    tell_waiting(line->log, thread, comm, comm->about.rank);
-    thread->comm = thread->run = refer(line->log, NULL);
+    log_tell_waiting(line->log, thread, comm, comm->about.rank);
+    thread->comm = thread->run = log_refer(line->log, NULL);
     thread->opening = thread->first != 0;
     log_tell_comm(line, comm, NCCL_LOG_COMPLETE);
 }
 
 void log_end(const struct log_line *line, uint64_t pointer)
 {
-    struct log_comm *comm = find_comm(line->log, line->thread, pointer);
+    struct log_comm *comm = log_find_comm(line->log, line->thread, pointer);
     if (!comm || !comm->alive)
         return;
-    log_settle(line->log, line->thread);
+    log_settle(line->log, line->thread, false);
     comm->alive = false;
     log_tell_comm(line, comm, NCCL_LOG_END);
-}
-
-/* Connections that are made at first use. */
-
-static bool is_rank_of(const struct log_comm *comm, int rank)
-{
-    return rank < 0 || comm->about.nranks < 0 || rank < comm->about.nranks;
-}
-
-static bool fits(const struct log_comm *comm, const struct nccl_log_fact *fact,
-                 int rank)
-{
-    return comm->alive && is_rank_of(comm, fact->conn.src) &&
-           is_rank_of(comm, fact->conn.dst) &&
-           (comm->about.rank < 0 || rank < 0 || comm->about.rank == rank) &&
-           (comm->about.device < 0 ||
-            comm->about.device == fact->source.device);
-}
-
-static bool is_in_tree(const struct nccl_log_tree *tree, int rank)
-{
-    return tree->up == rank || tree->down[0] == rank || tree->down[1] == rank ||
-           tree->down[2] == rank;
-}
-
-/* How well a connection suits one that it fits: rings and trees that have it
- * speak for it, and against it that there is such a one already. */
-static int suits(const struct log_comm *comm, const struct nccl_log_conn *conn,
-                 int rank)
-{
-    int score = has_conn(comm, conn) ? -2 : 0;
-    if (conn->connector == 1 || (unsigned)conn->channel >= LOG_CHANNELS)
-        return score;
-    const struct nccl_log_ring *ring = &comm->rings[conn->channel];
-    const struct nccl_log_tree *tree = &comm->trees[conn->channel];
-    int peer = conn->src == rank ? conn->dst : conn->src;
-    if (ring->channel >= 0)
-        score += (conn->src == rank ? ring->next : ring->prev) == peer;
-    if (tree->channel >= 0)
-        score += is_in_tree(tree, peer);
-    return score;
-}
-
-struct choice {
-    struct log_comm *comm;
-    int fitting;
-    int score;
-    bool tie; /* others fit as many */
-};
-
-static void consider(struct nccl_log *log, const struct log_thread *thread,
-                     struct log_comm *comm, struct choice *best)
-{
-    int fitting = 0, score = 0;
-    for (uint32_t i = thread->first; i; i = log->waiting[i - 1].next) {
-        const struct log_waiting *waiting = &log->waiting[i - 1];
-        if (!fits(comm, &waiting->fact, waiting->rank))
-            continue;
-        fitting++;
-        score += suits(comm, &waiting->fact.conn, waiting->rank);
-    }
-    bool tie = fitting && fitting == best->fitting;
-    if (fitting > best->fitting || (tie && score > best->score))
-        *best = (struct choice){comm, fitting, score, tie};
-    else
-        best->tie |= tie;
-}
-
-/* Communicators come latest first, so of equals the one set up last is taken.
- */
-static struct choice choose(struct nccl_log *log, struct log_thread *thread)
-{
-    struct choice best = {NULL, 0, 0, false};
-    uint32_t index = process_of(log, thread)->comms;
-    for (; index; index = comm_at(log, index)->next)
-        consider(log, thread, comm_at(log, index), &best);
-    return best;
-}
-
-/* Tells the facts that wait and fit; the others go on waiting. */
-static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
-                         struct log_comm *comm, bool likely)
-{
-    uint32_t index = thread->first;
-    thread->first = thread->last = 0;
-    while (index) {
-        struct log_waiting *waiting = &log->waiting[index - 1];
-        uint32_t next = waiting->next;
-        waiting->next = 0;
-        if (fits(comm, &waiting->fact, waiting->rank)) {
-            tell(log, thread, comm, likely, &waiting->fact);
-            waiting->next = log->free_waiting;
-            log->free_waiting = index;
-        } else {
-            if (thread->last)
-                log->waiting[thread->last - 1].next = index;
-            else
-                thread->first = index;
-            thread->last = index;
-        }
-        index = next;
-    }
-}
-
-void log_settle(struct nccl_log *log, struct log_thread *thread)
-{
-    if (thread->opening || referred(log, thread->comm))
-        return;
-    while (thread->first) {
-        struct choice best = choose(log, thread);
-        if (!best.comm) {
-            tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
-            return;
-        }
-        tell_fitting(log, thread, best.comm, best.tie);
-        thread->run = refer(log, best.tie ? NULL : best.comm);
-    }
-}
-
-void log_settle_all(struct nccl_log *log, bool last)
-{
-    for (int i = 0; i < LOG_THREAD_SETS * LOG_THREAD_WAYS; i++) {
-        struct log_thread *thread = &log->threads[i];
-        if (!thread->process || !thread->first)
-            continue;
-        log_settle(log, thread);
-        if (last)
-            tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
-    }
-}
-
-/* Number of those that it fits, and one of them. */
-static int fitting(struct nccl_log *log, const struct log_thread *thread,
-                   const struct nccl_log_fact *fact, int rank,
-                   struct log_comm **one)
-{
-    int n = 0;
-    uint32_t index = process_of(log, thread)->comms;
-    for (; index; index = comm_at(log, index)->next) {
-        if (fits(comm_at(log, index), fact, rank)) {
-            *one = comm_at(log, index);
-            n++;
-        }
-    }
-    return n;
-}
-
-/* A connection outside of a set-up. */
-static void tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
-                      int rank)
-{
-    struct log_thread *thread = line->thread;
-    struct log_comm *comm = referred(line->log, thread->run);
-    if (comm && fits(comm, fact, rank)) {
-        tell(line->log, thread, comm, false, fact);
-        return;
-    }
-    int n = fitting(line->log, thread, fact, rank, &comm);
-    thread->run = refer(line->log, n == 1 ? comm : NULL);
-    if (n == 1) {
-        tell_fitting(line->log, thread, comm, false);
-        log_settle(line->log, thread);
-        tell(line->log, thread, comm, false, fact);
-        return;
-    }
-    thread->opening |= n == 0;
-    wait_for_name(line->log, thread, fact, rank);
 }
 
 void log_tell_of(struct nccl_log *log, uint32_t process, int64_t tid,
                  uint64_t pointer, struct nccl_log_fact *fact)
 {
     const struct log_thread thread = {.process = process, .tid = tid};
-    struct log_comm *comm = pointer ? find_comm(log, &thread, pointer) : NULL;
-    tell(log, &thread, comm, false, fact);
+    struct log_comm *comm =
+        pointer ? log_find_comm(log, &thread, pointer) : NULL;
+    log_tell_as(log, &thread, comm, false, fact);
 }
 
 /* The one communicator that may have said what a collective runs as: only rank
@@ -640,9 +453,9 @@ static struct log_comm *chooser(const struct log_line *line)
 {
     struct nccl_log *log = line->log;
     struct log_comm *one = NULL;
-    uint32_t index = process_of(log, line->thread)->comms;
-    for (; index; index = comm_at(log, index)->next) {
-        struct log_comm *comm = comm_at(log, index);
+    uint32_t index = log_process_of(log, line->thread)->comms;
+    for (; index; index = log_comm_at(log, index)->next) {
+        struct log_comm *comm = log_comm_at(log, index);
         if (!comm->alive || comm->about.rank != 0 ||
             (comm->about.device >= 0 && comm->about.device != line->device))
             continue;
@@ -661,9 +474,9 @@ static struct log_comm *setting_up(const struct log_line *line, int rank)
     struct log_comm *comm = log_setting_up(line);
     if (!comm || rank < 0 || comm->about.rank == rank)
         return comm;
-    uint32_t index = process_of(line->log, line->thread)->comms;
-    for (; index; index = comm_at(line->log, index)->next) {
-        struct log_comm *other = comm_at(line->log, index);
+    uint32_t index = log_process_of(line->log, line->thread)->comms;
+    for (; index; index = log_comm_at(line->log, index)->next) {
+        struct log_comm *other = log_comm_at(line->log, index);
         if (other->alive && !other->complete && other->about.rank == rank)
             return other;
     }
@@ -676,11 +489,11 @@ static void tell_choice(const struct log_line *line, struct nccl_log_fact *fact)
     uint64_t pointer =
         log_take_call(line->log, &fact->choice, comm ? comm->pointer : 0);
     if (!comm && pointer)
-        comm = find_comm(line->log, line->thread, pointer);
+        comm = log_find_comm(line->log, line->thread, pointer);
     if (!comm && line->log->calls.told)
         log_let_choice_wait(line, fact);
     else
-        tell(line->log, line->thread, comm, false, fact);
+        log_tell_as(line->log, line->thread, comm, false, fact);
 }
 
 void log_tell(const struct log_line *line, struct nccl_log_fact *fact, int rank)
@@ -689,13 +502,13 @@ void log_tell(const struct log_line *line, struct nccl_log_fact *fact, int rank)
     struct log_comm *comm = setting_up(line, rank);
     fact->source.device = line->device;
     if (comm || fact->kind == NCCL_LOG_MESSAGE) {
-        tell(line->log, thread, comm, false, fact);
+        log_tell_as(line->log, thread, comm, false, fact);
     } else if (fact->kind == NCCL_LOG_CHOICE) {
         tell_choice(line, fact);
     } else if (fact->kind == NCCL_LOG_CONN && !thread->opening) {
-        tell_conn(line, fact, rank);
+        log_tell_conn(line, fact, rank);
     } else {
         thread->opening = true;
-        wait_for_name(line->log, thread, fact, rank);
+        log_wait(line->log, thread, fact, rank);
     }
 }

@@ -1,5 +1,6 @@
-/* Lines about collectives of a process that is rank 0 of several communicators
- * go to the one that was called, in whichever order lines and calls come. */
+/* Lines that name no communicator, of a process that has several: those about
+ * collectives and about connections at first use go to the one that was called,
+ * in whichever order lines and calls come. */
 #include "nccl_log.h"
 
 #include "commtrace/ops.h"
@@ -14,28 +15,34 @@
 
 enum { WORLD = 0xa0, TENSOR = 0xb0, OTHER = 0xc0 };
 
-struct seen {
+struct seen { /* choices, or connections with their channel as bytes */
     size_t n;
     struct {
         uint64_t pointer;
         int64_t bytes;
+        bool likely;
     } at[64];
 };
 
 static void see(void *arg, const struct nccl_log_fact *fact)
 {
     struct seen *seen = arg;
-    if (fact->kind != NCCL_LOG_CHOICE || seen->n == 64)
+    bool is_conn = fact->kind == NCCL_LOG_CONN;
+    if ((fact->kind != NCCL_LOG_CHOICE && !is_conn) || seen->n == 64)
         return;
     seen->at[seen->n].pointer = fact->comm.pointer;
-    seen->at[seen->n++].bytes = fact->choice.bytes;
+    seen->at[seen->n].likely = fact->comm.likely;
+    seen->at[seen->n++].bytes =
+        is_conn ? fact->conn.channel : fact->choice.bytes;
 }
+
+static int thread = 7;
 
 static void say(struct nccl_log *log, const char *format, ...)
 {
-    char line[512] = "h:7:7 [0] NCCL INFO ";
-    size_t n = strlen(line);
+    char line[512];
     va_list values;
+    size_t n = (size_t)sprintf(line, "h:7:%d [0] NCCL INFO ", thread);
     va_start(values, format);
     vsnprintf(line + n, sizeof(line) - n, format, values);
     va_end(values);
@@ -184,6 +191,112 @@ static void neither_side_grows(void **state)
     nccl_log_close(log);
 }
 
+/* What a thread of NCCL's says that connects neighbours on two channels. */
+static void connect(struct nccl_log *log, const char *how)
+{
+    static int last = 100;
+    thread = ++last;
+    for (int i = 0; i < 2; i++)
+        say(log, "Channel %02d/0 : 0[0] -> 1[1] via %s", i, how);
+    say(log, "Connected all rings");
+    thread = 7;
+}
+
+static void expect_conns(const struct seen *seen, size_t first,
+                         uint64_t pointer, bool likely)
+{
+    for (size_t i = 0; i < 2; i++) {
+        expect(seen, first + i, pointer, (int64_t)i);
+        assert_int_equal(seen->at[first + i].likely, likely);
+    }
+}
+
+static void without_calls_the_last_set_up_is_likely(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    connect(log, "P2P/CUMEM");
+    connect(log, "P2P/CUMEM");
+    expect_conns(&seen, 0, TENSOR, true);
+    expect_conns(&seen, 2, WORLD, true);
+    nccl_log_close(log);
+}
+
+static void the_first_called_is_connected_first(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, WORLD, 4);
+    call(log, TENSOR, 4);
+    connect(log, "P2P/CUMEM");
+    connect(log, "P2P/CUMEM");
+    expect_conns(&seen, 0, WORLD, false);
+    expect_conns(&seen, 2, TENSOR, false);
+    nccl_log_close(log);
+}
+
+static void connections_wait_for_calls(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, OTHER, 4);
+    connect(log, "P2P/CUMEM");
+    nccl_log_flush(log, false);
+    assert_int_equal(seen.n, 0);
+    call(log, WORLD, 4);
+    nccl_log_flush(log, false);
+    expect_conns(&seen, 0, WORLD, false);
+    connect(log, "P2P/CUMEM"); /* WORLD has them */
+    nccl_log_flush(log, false);
+    assert_int_equal(seen.n, 2);
+    nccl_log_flush(log, true);
+    expect_conns(&seen, 2, TENSOR, true);
+    nccl_log_close(log);
+}
+
+static void sends_belong_where_sends_are_called(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, WORLD, 4);
+    call(log, TENSOR, 4);
+    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
+    thread = 8;
+    say(log, "Channel 00/1 : 0[0] -> 1[1] via P2P/CUMEM");
+    thread = 7;
+    nccl_log_flush(log, false);
+    assert_int_equal(seen.n, 1);
+    expect(&seen, 0, TENSOR, 0);
+    nccl_log_close(log);
+}
+
+/* Nobody takes the network inside a node. */
+static void nodes_speak_for_themselves(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    say(log,
+        "comm 0x%x rank 0 nRanks 4 nNodes 4 localRanks 1 localRank 0 "
+        "MNNVL 0",
+        WORLD);
+    say(log,
+        "comm 0x%x rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 "
+        "MNNVL 0",
+        TENSOR);
+    call(log, TENSOR, 4);
+    call(log, WORLD, 4);
+    connect(log, "NET/IB/0/GDRDMA");
+    connect(log, "P2P/CUMEM");
+    expect_conns(&seen, 0, WORLD, false);
+    expect_conns(&seen, 2, TENSOR, false);
+    nccl_log_close(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +306,11 @@ int main(void)
         cmocka_unit_test(either_size_is_meant),
         cmocka_unit_test(what_no_call_tells_comes_last),
         cmocka_unit_test(neither_side_grows),
+        cmocka_unit_test(without_calls_the_last_set_up_is_likely),
+        cmocka_unit_test(the_first_called_is_connected_first),
+        cmocka_unit_test(connections_wait_for_calls),
+        cmocka_unit_test(sends_belong_where_sends_are_called),
+        cmocka_unit_test(nodes_speak_for_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

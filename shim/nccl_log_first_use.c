@@ -1,0 +1,216 @@
+/*
+ * Since 2.22 NCCL connects ranks when a communicator is first used, in threads
+ * that name nobody, and sends and recvs it always has. What connects at a time
+ * is of one communicator: the one that all of it fits; in doubt the rings and
+ * trees that it told of and where its ranks are speak for it, then the
+ * program's calls: what was called first was connected first.
+ */
+#include "nccl_log_state.h"
+
+static bool is_rank_of(const struct log_comm *comm, int rank)
+{
+    return rank < 0 || comm->about.nranks < 0 || rank < comm->about.nranks;
+}
+
+static bool fits(const struct log_comm *comm, const struct nccl_log_fact *fact,
+                 int rank)
+{
+    return comm->alive && is_rank_of(comm, fact->conn.src) &&
+           is_rank_of(comm, fact->conn.dst) &&
+           (comm->about.rank < 0 || rank < 0 || comm->about.rank == rank) &&
+           (comm->about.device < 0 ||
+            comm->about.device == fact->source.device);
+}
+
+static bool is_in_tree(const struct nccl_log_tree *tree, int rank)
+{
+    return tree->up == rank || tree->down[0] == rank || tree->down[1] == rank ||
+           tree->down[2] == rank;
+}
+
+/* Inside a node NCCL takes the network only where all else is forbidden. */
+static bool is_odd(const struct nccl_log_comm *about, const char *via)
+{
+    if (strncmp(via, "NET/", 4) == 0)
+        return about->nodes == 1;
+    return about->local_ranks == 1 && about->mnnvl != 1;
+}
+
+/* What its rings and trees and its nodes say of it. */
+static int shape(const struct log_comm *comm, const struct nccl_log_conn *conn,
+                 int rank)
+{
+    int score = is_odd(&comm->about, conn->via) ? -2 : 0;
+    if (conn->connector == 1 || (unsigned)conn->channel >= LOG_CHANNELS)
+        return score;
+    const struct nccl_log_ring *ring = &comm->rings[conn->channel];
+    const struct nccl_log_tree *tree = &comm->trees[conn->channel];
+    int peer = conn->src == rank ? conn->dst : conn->src;
+    bool in_ring = ring->channel >= 0 &&
+                   (conn->src == rank ? ring->next : ring->prev) == peer;
+    return score + (in_ring || (tree->channel >= 0 && is_in_tree(tree, peer)));
+}
+
+struct candidate {
+    struct log_comm *comm;
+    int fitting;     /* facts that wait */
+    int shape;       /* of them all */
+    int told;        /* which it has already */
+    uint64_t called; /* order of the first call that may have connected it */
+};
+
+/* All-to-all and the like are sends and recvs inside, so a collective may have
+ * connected these, too; but rather a send. */
+static uint64_t call_for(const struct log_comm *comm,
+                         const struct nccl_log_conn *conn)
+{
+    const uint64_t later = UINT64_C(1) << 62;
+    if (conn->connector != 1 || !comm->collective_call)
+        return conn->connector == 1 ? comm->peer_call : comm->collective_call;
+    return comm->peer_call ? comm->peer_call : comm->collective_call + later;
+}
+
+static struct candidate examine(const struct nccl_log *log,
+                                const struct log_thread *thread,
+                                struct log_comm *comm)
+{
+    struct candidate candidate = {.comm = comm};
+    for (uint32_t i = thread->first; i; i = log->waiting[i - 1].next) {
+        const struct log_waiting *waiting = &log->waiting[i - 1];
+        const struct nccl_log_conn *conn = &waiting->fact.conn;
+        if (!fits(comm, &waiting->fact, waiting->rank))
+            continue;
+        candidate.fitting++;
+        candidate.shape += shape(comm, conn, waiting->rank);
+        candidate.told += log_has_conn(comm, conn);
+        candidate.called = call_for(comm, conn);
+    }
+    return candidate;
+}
+
+static bool suit_alike(const struct candidate *a, const struct candidate *b)
+{
+    return a->fitting == b->fitting && a->shape == b->shape;
+}
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+    if (a->fitting != b->fitting)
+        return a->fitting > b->fitting;
+    if (a->shape != b->shape)
+        return a->shape > b->shape;
+    if (a->told != b->told) /* nothing is connected twice */
+        return a->told < b->told;
+    if (!a->called != !b->called)
+        return a->called != 0;
+    if (a->called != b->called)
+        return a->called < b->called;
+    return a->comm->order > b->comm->order;
+}
+
+/* The best, and whether others suit alike. */
+static struct candidate choose(struct nccl_log *log, struct log_thread *thread,
+                               bool *alike)
+{
+    struct candidate best = {0};
+    *alike = false;
+    uint32_t index = log_process_of(log, thread)->comms;
+    for (; index; index = log_comm_at(log, index)->next) {
+        struct candidate next = examine(log, thread, log_comm_at(log, index));
+        if (!next.fitting)
+            continue;
+        bool same = best.comm && suit_alike(&next, &best);
+        if (!best.comm || is_better(&next, &best)) {
+            best = next;
+            *alike &= same;
+        }
+        *alike |= same;
+    }
+    return best;
+}
+
+static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
+                         struct log_comm *comm, bool likely)
+{
+    uint32_t next;
+    for (uint32_t i = log_take_waiting(thread); i; i = next) {
+        struct log_waiting *waiting = &log->waiting[i - 1];
+        next = waiting->next;
+        if (fits(comm, &waiting->fact, waiting->rank)) {
+            log_tell_as(log, thread, comm, likely, &waiting->fact);
+            log_release_waiting(log, i);
+        } else {
+            log_keep_waiting(log, thread, i);
+        }
+    }
+}
+
+void log_settle(struct nccl_log *log, struct log_thread *thread, bool last)
+{
+    if (thread->opening || log_referred(log, thread->comm))
+        return;
+    while (thread->first) {
+        bool alike;
+        struct candidate best = choose(log, thread, &alike);
+        if (!best.comm) {
+            log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+            return;
+        }
+        if (alike && !last && log->calls.told && !best.called)
+            return;
+        bool likely = alike && !best.called;
+        tell_fitting(log, thread, best.comm, likely);
+        thread->run = log_refer(log, likely ? NULL : best.comm);
+    }
+}
+
+void log_settle_all(struct nccl_log *log, bool last)
+{
+    for (int i = 0; i < LOG_THREAD_SETS * LOG_THREAD_WAYS; i++) {
+        struct log_thread *thread = &log->threads[i];
+        if (!thread->process || !thread->first)
+            continue;
+        log_settle(log, thread, last);
+        if (last)
+            log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
+    }
+}
+
+/* Number of those that it fits, and one of them. */
+static int count_fitting(struct nccl_log *log, const struct log_thread *thread,
+                         const struct nccl_log_fact *fact, int rank,
+                         struct log_comm **one)
+{
+    int n = 0;
+    uint32_t index = log_process_of(log, thread)->comms;
+    for (; index; index = log_comm_at(log, index)->next) {
+        if (fits(log_comm_at(log, index), fact, rank)) {
+            *one = log_comm_at(log, index);
+            n++;
+        }
+    }
+    return n;
+}
+
+void log_tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
+                   int rank)
+{
+    struct nccl_log *log = line->log;
+    struct log_thread *thread = line->thread;
+    struct log_comm *comm = log_referred(log, thread->run);
+    if (comm && fits(comm, fact, rank)) {
+        log_tell_as(log, thread, comm, false, fact);
+        return;
+    }
+    int n = count_fitting(log, thread, fact, rank, &comm);
+    thread->run = log_refer(log, n == 1 ? comm : NULL);
+    if (n == 1) {
+        tell_fitting(log, thread, comm, false);
+        log_settle(log, thread, true);
+        thread->run = log_refer(log, comm);
+        log_tell_as(log, thread, comm, false, fact);
+        return;
+    }
+    thread->opening |= n == 0;
+    log_wait(log, thread, fact, rank);
+}
