@@ -68,7 +68,7 @@ static void tell_first(struct nccl_log *log)
     struct log_undecided *first =
         undecided_at(&log->choices, log->choices.first);
     first->told = true;
-    log_tell_of(log, first->process, first->tid, 0, &first->fact);
+    log_tell_choice_of(log, first, 0);
     drop_told(&log->choices);
 }
 
@@ -79,6 +79,7 @@ void log_let_choice_wait(const struct log_line *line,
     if (choices->next - choices->first == LOG_CHOICES)
         tell_first(line->log);
     *undecided_at(choices, choices->next++) = (struct log_undecided){
+        .since = line->log->clock,
         .process = line->thread->process,
         .tid = line->thread->tid,
         .fact = *fact,
@@ -100,8 +101,7 @@ static bool tell_choice(struct nccl_log *log, const struct log_call *call)
         if (undecided->told || !is_about(&undecided->fact.choice, call))
             continue;
         undecided->told = true;
-        log_tell_of(log, undecided->process, undecided->tid, call->pointer,
-                    &undecided->fact);
+        log_tell_choice_of(log, undecided, call->pointer);
         drop_told(choices);
         return true;
     }

@@ -13,9 +13,10 @@ static bool is_rank_of(const struct log_comm *comm, int rank)
 }
 
 static bool fits(const struct log_comm *comm, const struct nccl_log_fact *fact,
-                 int rank)
+                 int rank, uint64_t since)
 {
-    return comm->alive && is_rank_of(comm, fact->conn.src) &&
+    return (comm->alive || comm->ended > since) &&
+           is_rank_of(comm, fact->conn.src) &&
            is_rank_of(comm, fact->conn.dst) &&
            (comm->about.rank < 0 || rank < 0 || comm->about.rank == rank) &&
            (comm->about.device < 0 ||
@@ -78,7 +79,7 @@ static struct candidate examine(const struct nccl_log *log,
     for (uint32_t i = thread->first; i; i = log->waiting[i - 1].next) {
         const struct log_waiting *waiting = &log->waiting[i - 1];
         const struct nccl_log_conn *conn = &waiting->fact.conn;
-        if (!fits(comm, &waiting->fact, waiting->rank))
+        if (!fits(comm, &waiting->fact, waiting->rank, waiting->since))
             continue;
         candidate.fitting++;
         candidate.shape += shape(comm, conn, waiting->rank);
@@ -136,7 +137,7 @@ static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
     for (uint32_t i = log_take_waiting(thread); i; i = next) {
         struct log_waiting *waiting = &log->waiting[i - 1];
         next = waiting->next;
-        if (fits(comm, &waiting->fact, waiting->rank)) {
+        if (fits(comm, &waiting->fact, waiting->rank, waiting->since)) {
             log_tell_as(log, thread, comm, likely, &waiting->fact);
             log_release_waiting(log, i);
         } else {
@@ -176,6 +177,13 @@ void log_settle_all(struct nccl_log *log, bool last)
     }
 }
 
+void log_settle_process(struct nccl_log *log, uint32_t process)
+{
+    for (int i = 0; i < LOG_THREAD_SETS * LOG_THREAD_WAYS; i++)
+        if (log->threads[i].process == process && log->threads[i].first)
+            log_settle(log, &log->threads[i], true);
+}
+
 /* Number of those that it fits, and one of them. */
 static int count_fitting(struct nccl_log *log, const struct log_thread *thread,
                          const struct nccl_log_fact *fact, int rank,
@@ -184,7 +192,7 @@ static int count_fitting(struct nccl_log *log, const struct log_thread *thread,
     int n = 0;
     uint32_t index = log_process_of(log, thread)->comms;
     for (; index; index = log_comm_at(log, index)->next) {
-        if (fits(log_comm_at(log, index), fact, rank)) {
+        if (fits(log_comm_at(log, index), fact, rank, log->clock)) {
             *one = log_comm_at(log, index);
             n++;
         }
@@ -198,7 +206,7 @@ void log_tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
     struct nccl_log *log = line->log;
     struct log_thread *thread = line->thread;
     struct log_comm *comm = log_referred(log, thread->run);
-    if (comm && fits(comm, fact, rank)) {
+    if (comm && fits(comm, fact, rank, log->clock)) {
         log_tell_as(log, thread, comm, false, fact);
         return;
     }

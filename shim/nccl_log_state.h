@@ -36,6 +36,7 @@ struct log_comm {
     unsigned birth;
     uint64_t order; /* of its set-up, over all */
     bool alive;
+    uint64_t ended; /* when it was not any more, by the clock of the log */
     bool complete;
     uint64_t collective_call; /* its first one among all calls; 0: none yet */
     uint64_t peer_call;       /* send or recv */
@@ -69,7 +70,8 @@ struct log_thread {
 
 struct log_waiting {
     uint32_t next;
-    int rank; /* who says it, in its communicator; NCCL_LOG_UNKNOWN */
+    uint64_t since; /* by the clock of the log */
+    int rank;       /* who says it, in its communicator; NCCL_LOG_UNKNOWN */
     struct nccl_log_fact fact;
 };
 
@@ -90,6 +92,7 @@ struct log_calls {
 /* A choice whose call has not been told. */
 struct log_undecided {
     bool told;
+    uint64_t since; /* by the clock of the log */
     uint32_t process;
     int64_t tid;
     struct nccl_log_fact fact;
@@ -227,10 +230,11 @@ void log_tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
  * the program's calls, unless this is the last time. */
 void log_settle(struct nccl_log *log, struct log_thread *thread, bool last);
 void log_settle_all(struct nccl_log *log, bool last);
+void log_settle_process(struct nccl_log *log, uint32_t process);
 
-/* Of the communicator that the process has at that address. */
-void log_tell_of(struct nccl_log *log, uint32_t process, int64_t tid,
-                 uint64_t pointer, struct nccl_log_fact *fact);
+/* A choice of `since`, of the communicator that had that address then. */
+void log_tell_choice_of(struct nccl_log *log, struct log_undecided *undecided,
+                        uint64_t pointer);
 
 /* nccl_log_calls.c: choices and calls. */
 

@@ -142,6 +142,7 @@ void log_wait(struct nccl_log *log, struct log_thread *thread,
         log->free_waiting = log->waiting[index - 1].next;
     else
         index = ++log->top_waiting;
+    log->waiting[index - 1].since = log->clock;
     log->waiting[index - 1].rank = rank;
     log->waiting[index - 1].fact = *fact;
     log_keep_waiting(log, thread, index);
@@ -356,6 +357,7 @@ static struct log_comm *bear(struct nccl_log *log, struct log_thread *thread,
     struct log_comm *comm = log_find_comm(log, thread, pointer);
     unsigned birth = 0;
     if (comm) {
+        log_settle_process(log, thread->process);
         birth = comm->birth + 1;
         unlink_comm(log, comm);
     } else {
@@ -433,18 +435,26 @@ void log_end(const struct log_line *line, uint64_t pointer)
     struct log_comm *comm = log_find_comm(line->log, line->thread, pointer);
     if (!comm || !comm->alive)
         return;
-    log_settle(line->log, line->thread, false);
     comm->alive = false;
+    comm->ended = ++line->log->clock;
     log_tell_comm(line, comm, NCCL_LOG_END);
 }
 
-void log_tell_of(struct nccl_log *log, uint32_t process, int64_t tid,
-                 uint64_t pointer, struct nccl_log_fact *fact)
+void log_tell_choice_of(struct nccl_log *log, struct log_undecided *undecided,
+                        uint64_t pointer)
 {
-    const struct log_thread thread = {.process = process, .tid = tid};
+    const struct log_thread thread = {
+        .process = undecided->process,
+        .tid = undecided->tid,
+    };
     struct log_comm *comm =
         pointer ? log_find_comm(log, &thread, pointer) : NULL;
-    log_tell_as(log, &thread, comm, false, fact);
+    struct log_comm elder;
+    if (comm && undecided->since < comm->order && comm->birth > 0) {
+        elder = (struct log_comm){.pointer = pointer, .birth = comm->birth - 1};
+        comm = &elder;
+    }
+    log_tell_as(log, &thread, comm, false, &undecided->fact);
 }
 
 /* The one communicator that may have said what a collective runs as: only rank
