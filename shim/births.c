@@ -2,6 +2,7 @@
 
 #include "identity.h"
 #include "lock.h"
+#include "nccl_file.h"
 #include "record.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ static void begin(struct comm_birth *birth, struct nccl_copy *copy,
     *birth = (struct comm_birth){
         .copy = copy, .origin = origin, .enter_ns = record_now()};
     copy_use(copy);
+    nccl_file_before(copy);
     size_t end = offsetof(ncclConfig_t, comm_name) + sizeof(char *);
     /* 2.27 is the first release with a name there. Without the magic number
      * it is no configuration, and NCCL is about to say so. */

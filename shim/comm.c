@@ -136,7 +136,8 @@ static struct comm_facts *new_facts(void)
     return facts;
 }
 
-static void tell(struct comm *comm, const struct comm_birth *birth)
+static void tell(struct comm *comm, ncclComm_t key,
+                 const struct comm_birth *birth)
 {
     static const char *const origins[] = {
 #define X(id_, name_) name_,
@@ -148,6 +149,7 @@ static void tell(struct comm *comm, const struct comm_birth *birth)
     if (!facts)
         return;
     atomic_store_explicit(&facts->end_ns, CT_NULL, memory_order_relaxed);
+    facts->key = key;
     snprintf(facts->name, sizeof(facts->name), "%s", birth->name);
     facts->row = (struct row_comm){
         .id = comm->id,
@@ -198,7 +200,7 @@ static struct comm *add(ncclComm_t key, const struct comm_birth *birth,
     comm->uid = birth->identity.uid
                     ? birth->identity.uid
                     : identity_local(recorder.process, comm->id);
-    tell(comm, birth);
+    tell(comm, key, birth);
     if (!comm_table_insert(&comms.table, comm, key)) {
         comm->next = comms.unused;
         comms.unused = comm;

@@ -65,6 +65,7 @@ struct comm_facts {
     struct comm_facts *next;
     struct row_comm row;
     char name[128];
+    ncclComm_t key; /* where it was; NCCL may use the address again */
     bool stored;
     _Atomic int64_t end_ns; /* CT_NULL: it lives; the hook's last word */
 };

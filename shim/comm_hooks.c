@@ -4,7 +4,24 @@
  */
 #include "births.h"
 #include "hooks.h"
+#include "nccl_file.h"
 #include "record.h"
+
+/* No traffic, but NCCL sets itself up in it. */
+ncclResult_t hook_ncclGetUniqueId(HOOK_CALL, ncclUniqueId *uniqueId)
+{
+    real_ncclGetUniqueId_t *real = real_ncclGetUniqueId(copy);
+    if (!real)
+        return ncclInvalidUsage;
+    bool follow = hook_enter(from);
+    if (follow)
+        nccl_file_before(copy);
+    ncclResult_t result = real(uniqueId);
+    if (follow)
+        nccl_file_after(copy);
+    hook_leave();
+    return result;
+}
 
 ncclResult_t hook_ncclCommInitRank(HOOK_CALL, ncclComm_t *comm, int nranks,
                                    ncclUniqueId commId, int rank)
@@ -17,8 +34,10 @@ ncclResult_t hook_ncclCommInitRank(HOOK_CALL, ncclComm_t *comm, int nranks,
     if (follow)
         birth_of_id(&birth, copy, CT_COMM_INIT, &commId, nranks, rank, NULL);
     ncclResult_t result = real(comm, nranks, commId, rank);
-    if (follow)
+    if (follow) {
+        nccl_file_after(copy);
         birth_end(&birth, comm, NULL, result);
+    }
     hook_leave();
     return result;
 }
@@ -35,8 +54,10 @@ ncclResult_t hook_ncclCommInitRankConfig(HOOK_CALL, ncclComm_t *comm,
     if (follow)
         birth_of_id(&birth, copy, CT_COMM_INIT, &commId, nranks, rank, config);
     ncclResult_t result = real(comm, nranks, commId, rank, config);
-    if (follow)
+    if (follow) {
+        nccl_file_after(copy);
         birth_end(&birth, comm, NULL, result);
+    }
     hook_leave();
     return result;
 }
@@ -52,6 +73,8 @@ ncclResult_t hook_ncclCommInitAll(HOOK_CALL, ncclComm_t *comm, int ndev,
     if (follow)
         birth_of_all(&birth, copy, ndev);
     ncclResult_t result = real(comm, ndev, devlist);
+    if (follow)
+        nccl_file_after(copy);
     for (int i = 0; follow && result == ncclSuccess && i < ndev; i++) {
         birth.rank = i;
         birth_end(&birth, &comm[i], NULL, result);
@@ -71,8 +94,10 @@ ncclResult_t hook_ncclCommSplit(HOOK_CALL, ncclComm_t comm, int color, int key,
     if (follow)
         birth_of_split(&birth, copy, comm, color, config);
     ncclResult_t result = real(comm, color, key, newcomm, config);
-    if (follow)
+    if (follow) {
+        nccl_file_after(copy);
         birth_end(&birth, newcomm, comm, result);
+    }
     hook_leave();
     return result;
 }
@@ -91,8 +116,10 @@ ncclResult_t hook_ncclCommInitRankScalable(HOOK_CALL, ncclComm_t *newcomm,
         birth_of_id(&birth, copy, CT_COMM_SCALABLE, &commIds[0], nranks, myrank,
                     config);
     ncclResult_t result = real(newcomm, nranks, myrank, nId, commIds, config);
-    if (follow)
+    if (follow) {
+        nccl_file_after(copy);
         birth_end(&birth, newcomm, NULL, result);
+    }
     hook_leave();
     return result;
 }
@@ -118,8 +145,10 @@ ncclResult_t hook_ncclCommShrink(HOOK_CALL, ncclComm_t comm,
                                newcomm, config, shrinkFlags);
     if (event.comm)
         event_leave(&event, result);
-    if (follow)
+    if (follow) {
+        nccl_file_after(copy);
         birth_end(&birth, newcomm, comm, result);
+    }
     hook_leave();
     return result;
 }
@@ -137,8 +166,10 @@ ncclResult_t hook_ncclCommGrow(HOOK_CALL, ncclComm_t comm, int nRanks,
     if (follow)
         birth_of_grow(&birth, copy, comm, nRanks, uniqueId, rank, config);
     ncclResult_t result = real(comm, nRanks, uniqueId, rank, newcomm, config);
-    if (follow)
+    if (follow) {
+        nccl_file_after(copy);
         birth_end(&birth, newcomm, NULL, result);
+    }
     hook_leave();
     return result;
 }

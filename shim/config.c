@@ -97,6 +97,7 @@ static bool parse_TIMING(const char *text, int64_t low, int64_t high,
         return true;                                                       \
     }
 PARSE_WORD(STACKS, stacks_mode)
+PARSE_WORD(NCCL_LOG, logs_mode)
 
 const char *timing_name(enum timing_mode mode)
 {

@@ -11,7 +11,7 @@
 #define CONFIG_MODE(mode_, name_) mode_,
 enum timing_mode { CONFIG_TIMING(CONFIG_MODE) TIMING_SAMPLE };
 enum stacks_mode { CONFIG_STACKS(CONFIG_MODE) };
-enum nccl_log_mode { CONFIG_NCCL_LOG(CONFIG_MODE) };
+enum logs_mode { CONFIG_NCCL_LOG(CONFIG_MODE) };
 enum profiler_mode { CONFIG_PROFILER(CONFIG_MODE) };
 
 struct timing {
@@ -24,7 +24,7 @@ struct timing {
 #define CONFIG_TYPE_SWITCH int64_t
 #define CONFIG_TYPE_TIMING struct timing
 #define CONFIG_TYPE_STACKS enum stacks_mode
-#define CONFIG_TYPE_NCCL_LOG enum nccl_log_mode
+#define CONFIG_TYPE_NCCL_LOG enum logs_mode
 #define CONFIG_TYPE_PROFILER enum profiler_mode
 
 struct config {

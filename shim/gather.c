@@ -88,6 +88,8 @@ static void store_comm(struct gather *gather, struct comm_facts *facts)
     row->u.comm = facts->row;
     if (!facts->stored && gather->new_device && facts->row.device != CT_NULL)
         gather->new_device(gather->context, facts->row.device, &gather->batch);
+    if (!facts->stored && gather->new_comm)
+        gather->new_comm(gather->context, facts);
     facts->stored = true;
 }
 

@@ -27,6 +27,7 @@ struct gather {
     uint64_t launches;       /* what could be timed, so far */
     const char *exe;         /* path of the program, a module without a name */
     void (*new_device)(void *context, int64_t device, struct batch *batch);
+    void (*new_comm)(void *context, const struct comm_facts *facts);
     void *context;
 };
 

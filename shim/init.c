@@ -3,6 +3,7 @@
 #include "config.h"
 #include "descriptor.h"
 #include "log.h"
+#include "nccl_file.h"
 #include "policy.h"
 #include "process.h"
 #include "record.h"
@@ -125,6 +126,7 @@ static bool begin(void)
     fill_header(recorder.ring.header);
     policy_set(config.timing);
     sysfs_set_root(config.sysfs);
+    nccl_file_begin(&config, &process);
     stack_init(config.stacks, process.stacks, sizeof(process.stacks));
     return true;
 }

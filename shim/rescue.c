@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "commtrace/ring.h"
 #include "descriptor.h"
+#include "nccl_file.h"
 #include "process.h"
 #include "writer.h"
 
@@ -137,7 +138,7 @@ void rescue_rings(const char *own)
         char path[320];
         snprintf(path, sizeof(path), PROCESS_SHM "/%s", entry->d_name);
         if (!strncmp(entry->d_name, prefix, strlen(prefix)) &&
-            strcmp(path, own) != 0)
+            strcmp(path, own) != 0 && !nccl_file_sweep(entry->d_name))
             rescue(path);
     }
     closedir(shm);

@@ -53,6 +53,15 @@ struct row {
         struct row_module module;
         struct row_stack stack;
         struct row_frame frame;
+        struct row_nccl_comm nccl_comm;
+        struct row_conn conn;
+        struct row_nccl_graph nccl_graph;
+        struct row_ring ring;
+        struct row_tree tree;
+        struct row_nccl_message nccl_message;
+        struct row_tuning tuning;
+        struct row_choice_class choice_class;
+        struct row_choice choice;
     } u;
 };
 

@@ -64,7 +64,16 @@ static inline int bind_F64(sqlite3_stmt *put, int at, double value)
     X(loss, 0)         \
     X(module, 1)       \
     X(stack, 1)        \
-    X(frame, 0)
+    X(frame, 0)        \
+    X(nccl_comm, 0)    \
+    X(conn, 0)         \
+    X(nccl_graph, 0)   \
+    X(ring, 0)         \
+    X(tree, 0)         \
+    X(nccl_message, 0) \
+    X(tuning, 0)       \
+    X(choice_class, 1) \
+    X(choice, 1)
 
 static const char *const table_names[ROW_COUNT] = {
 #define TABLE(table_, scope_, doc_) [ROW_##table_] = #table_,

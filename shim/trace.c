@@ -7,6 +7,7 @@
 #include "graphs.h"
 #include "init.h"
 #include "log.h"
+#include "nccl_file.h"
 #include "policy.h"
 #include "topo.h"
 #include "trace_rows.h"
@@ -41,6 +42,11 @@ static void new_device(void *context, int64_t device, struct batch *batch)
         return;
     described |= UINT64_C(1) << device;
     topo_describe(device, batch);
+}
+
+static void new_comm(void *context, const struct comm_facts *facts)
+{
+    nccl_rows_meet(((struct trace *)context)->nccl, facts);
 }
 
 static uint64_t value_of(const _Atomic uint64_t *counter)
@@ -167,6 +173,7 @@ static void gather(struct trace *trace, bool force)
         losses_add(&trace->losses, LOSS_SIZE_COMMS, n.comms, since, at);
         losses_add(&trace->losses, LOSS_SIZE_GRAPH_LAUNCHES, n.graph_launches,
                    since, at);
+        nccl_rows_discard(trace->nccl);
         return;
     }
     uint64_t head =
@@ -199,7 +206,10 @@ int trace_flush(struct trace *trace, bool force)
     count_losses(trace);
     /* While nothing can be written, the same batch is tried again. */
     if (!trace->failing) {
+        nccl_file_mark();
         gather(trace, force);
+        if (!trace->full)
+            nccl_rows_add(trace->nccl, &trace->gather.batch, false);
         adapt_policy(trace);
         losses_tell(&trace->losses, &trace->gather.batch);
         if (trace_now(trace) - trace->tied_ns >= TIE_EVERY_NS)
@@ -259,6 +269,9 @@ int trace_open(struct trace *trace, struct ring *ring,
         return -1;
     }
     trace->gather.new_device = new_device;
+    trace->gather.new_comm = new_comm;
+    trace->gather.context = trace;
+    trace->nccl = nccl_rows_open();
     trace->gather.exe = process->exe;
     if (open_store(trace, network) == 0) {
         trace->gather.batch.n = 0;
@@ -269,6 +282,7 @@ int trace_open(struct trace *trace, struct ring *ring,
     store_close(&trace->store);
     remove_database(process->db_path);
     gather_release(&trace->gather);
+    nccl_rows_close(trace->nccl);
     return -1;
 }
 
@@ -299,6 +313,8 @@ void trace_close(struct trace *trace)
     int failed = !take_all(trace);
     if (!failed) {
         tie_real_time(trace);
+        if (!trace->full)
+            nccl_rows_add(trace->nccl, &trace->gather.batch, true);
         add_process(trace, trace_now(trace));
         add_meta(trace, META_CLOSED, "closed", "1");
         failed = write_batch(trace);
@@ -310,4 +326,6 @@ void trace_close(struct trace *trace)
         ring_remove(trace->ring);
     }
     gather_release(&trace->gather);
+    nccl_rows_close(trace->nccl);
+    nccl_file_end();
 }

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "gather.h"
 #include "loss.h"
+#include "nccl_rows.h"
 #include "process.h"
 #include "real.h"
 #include "store.h"
@@ -19,6 +20,7 @@ struct trace {
     struct store store;
     struct gather gather;
     struct losses losses;
+    struct nccl_rows *nccl; /* what NCCL's log says; NULL: no memory */
     bool failing;      /* the last write did not succeed */
     bool full;         /* the size limit is reached */
     bool removed;      /* somebody has deleted the database */

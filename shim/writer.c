@@ -4,6 +4,7 @@
 #include "gputime.h"
 #include "init.h"
 #include "log.h"
+#include "nccl_file.h"
 #include "record.h"
 #include "rescue.h"
 #include "trace.h"
@@ -147,10 +148,11 @@ static void look(struct trace *trace, struct pace *pace)
     uint64_t n = head - trace->gather.next;
     int64_t at = clock_ns();
     set_pace(pace, head, nslots);
+    nccl_file_watch();
     if (trace->failing && at < pace->retry_ns)
         return;
     bool due = at - pace->flushed_ns >= pace->flush_ns;
-    bool scarce = n >= nslots / 2 || gpu_scarce();
+    bool scarce = n >= nslots / 2 || gpu_scarce() || nccl_file_is_long();
     if (!due && !scarce && n < pace->early)
         return;
     if (due)
@@ -216,6 +218,13 @@ static void run(struct trace *trace, bool network)
 
 static struct trace trace;
 
+static void give_up(void)
+{
+    init_stop();
+    nccl_file_end();
+    ring_remove(&recorder.ring);
+}
+
 static void *work(void *unused)
 {
     (void)unused;
@@ -223,13 +232,11 @@ static void *work(void *unused)
     if (writer_make_folder(writer.process->dir) != 0) {
         log_line(LOG_TRACE, "cannot make %s: %s; not recording",
                  writer.process->dir, strerror(errno));
-        init_stop();
-        ring_remove(&recorder.ring);
+        give_up();
     } else if (network = is_network(writer.process->dir),
                trace_open(&trace, &recorder.ring, writer.config, writer.process,
                           network) != 0) {
-        init_stop();
-        ring_remove(&recorder.ring);
+        give_up();
     } else {
         rescue_rings(recorder.ring.path);
         run(&trace, network);
