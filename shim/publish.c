@@ -165,13 +165,12 @@ static size_t append_ours(char **made, size_t n, bool any)
     return n;
 }
 
-/* users: NULL where it is one without ours, and so its own. */
 static struct version *keep(char **made, size_t n, size_t room, char **users)
 {
     struct version *version = &published.versions[published.nversions];
     version->made = made;
     version->array = made + room;
-    version->users = users ? users : version->array;
+    version->users = users;
     memcpy((void *)version->array, (void *)made, (n + 1) * sizeof(*made));
     /* Release: a child forked now finds what it was made from. */
     atomic_fetch_add_explicit(&published.nversions, 1, memory_order_release);
@@ -181,7 +180,8 @@ static struct version *keep(char **made, size_t n, size_t room, char **users)
 /* What an environment is to be made from. */
 struct wanted {
     char **from;
-    char **users; /* what it hides; NULL: it is the program's, without ours */
+    bool clean;   /* without ours: for the program, for good */
+    char **users; /* else what it hides; NULL: none, as after clearenv() */
     struct ours ours;
     const struct publication *new; /* of what is up; or NULL */
 };
@@ -199,12 +199,13 @@ static struct version *make(const struct wanted *wanted)
     /* Else a thread is in setenv(). */
     if (take_users(wanted->from, &wanted->ours, made, n) == n &&
         (!wanted->new || is_free_of_ours(wanted->new, made, n))) {
-        n = append_ours(made, n, wanted->users != NULL);
-        if (wanted->users)
+        n = append_ours(made, n, !wanted->clean);
+        if (!wanted->clean)
             version = find_like(made, wanted->users);
         if (!version &&
             published.nversions + (wanted->new ? RESERVE : 0) < VERSIONS)
-            return keep(made, n, room, wanted->users);
+            return keep(made, n, room,
+                        wanted->clean ? made + room : wanted->users);
     }
     free((void *)made);
     return version;
@@ -271,15 +272,18 @@ static enum attempt try_apply(const struct publication *new,
         was = NULL; /* and from here on it is the program's */
     if (was && published.nup == 0)
         return restore(was);
-    struct wanted wanted = {now, was ? was->users : now, look_for(now, leaving),
-                            new};
+    struct wanted wanted = {.from = now,
+                            .users = was ? was->users : now,
+                            .ours = look_for(now, leaving),
+                            .new = new};
     if (!was && has_any(now, &wanted.ours)) {
-        wanted.users = NULL;
+        wanted.clean = true;
         if (published.nup == 0)
             return replace(now, &wanted);
         const struct version *clean = make(&wanted);
         if (!clean)
             return IN_VAIN;
+        wanted.clean = false;
         wanted.users = clean->array;
     } else if (published.nup == 0) {
         return DONE;

@@ -53,6 +53,18 @@ static void test_comes_and_goes(void **state)
     assert_ptr_equal(environ, before);
 }
 
+static void test_no_environment(void **state)
+{
+    char **before = environ;
+    (void)state;
+    environ = NULL;
+    assert_true(publish(&log_file));
+    assert_true(has("NCCL_DEBUG", "INFO"));
+    publish_end(&log_file);
+    assert_null(environ);
+    environ = before;
+}
+
 static void test_not_over_the_users(void **state)
 {
     char **before;
@@ -253,6 +265,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_comes_and_goes),
+        cmocka_unit_test(test_no_environment),
         cmocka_unit_test(test_not_over_the_users),
         cmocka_unit_test(test_two),
         cmocka_unit_test(test_meddling),
