@@ -188,7 +188,9 @@ def check_case(tmp, case):
     for lines in logs.values():
         assert sum(l.startswith("Connected all rings") for l in lines) == 1
         for name, value in case.env.items():
-            said = [l for l in lines if l.startswith(name + " set by ")]
+            said = [l for l in lines if l.startswith(name + " set ")]
+            if name == "NCCL_NET":  # which NCCL says nothing of
+                continue
             assert len(said) == 1 and value in said[0], (name, said)
     network = case.net or (SOCKET if ONE_HOST else IB)
     said = "Using network " + network.split("/")[1]
@@ -282,6 +284,24 @@ def sends():
             assert ends == {None: CUMEM}, ends
     assert len(pairs) == RANKS and set(pairs.values()) == {1}, pairs
     print("sends: %d connections" % sum(pairs.values()))
+
+
+def nvls():
+    """Switches add within a host; its ranks exchange with their like in the
+    other one, and no line tells of the way to the switches."""
+    with jobs.Scratch() as tmp:
+        logs, _ = log(tmp, machine(tmp, "dgx_h100"),
+                      {"NCCL_ALGO": "NVLSTree"},
+                      [os.path.join(jobs.BUILD, "samples", "sweep"), "--ops",
+                       "all_reduce", "--min", "4K", "--max", "4K", "--iters",
+                       "1", "--warmup", "0"])
+    found = collections.Counter()
+    for (channel, _, src, dst), ends in ways(logs).items():
+        assert abs(src - dst) == 4 and src % 4 == channel % 4, (src, dst)
+        assert ends == {end: IB % (src % 4) for end in ("send", "receive")}
+        found[src, dst] += 1
+    assert len(found) == 8 and set(found.values()) == {4}, found
+    print("NVLS: %d connections" % sum(found.values()))
 
 
 def cells(lines):
@@ -379,10 +399,12 @@ def settings():
     assert "Init COMPLETE" in info and "Bootstrap" in info
     assert "Using network" in info and "Ring 00" not in info
     only = alone("comm()", {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "net"})
-    assert "NET/" in only and "Init" not in only and "Bootstrap" not in only
+    assert "NET/" in only and "Init COMPLETE" not in only
+    assert "Bootstrap" not in only
     others = alone("comm()", {"NCCL_DEBUG": "INFO",
                               "NCCL_DEBUG_SUBSYS": "^INIT,BOOTSTRAP"})
-    assert "Bootstrap" not in others and "Init" not in others
+    assert "Bootstrap" not in others and "Init COMPLETE" not in others
+    assert "NET/" in others
     warn = alone("comm(); nccl.ncclCommInitRank(None, 1, (ctypes.c_char * 128)"
                  "(), 0)", {"NCCL_DEBUG": "WARN"})
     assert re.search(r"\n\[[-\d: ]+\] %s:\d+:\d+ \[0\] \S+ NCCL WARN " %
@@ -418,7 +440,7 @@ def settings():
 
 
 def main():
-    for part in (settings, releases, sends, choices, machines):
+    for part in (settings, releases, sends, nvls, choices, machines):
         part()
 
 

@@ -146,6 +146,8 @@ static void announce_net_plugin(void)
                  release < 22703
                      ? "NET/Plugin: Could not find: libnccl-net.so. Using "
                        "internal network plugin."
+                 : release < 23003
+                     ? "NET/Plugin: Could not find: libnccl-net.so. "
                      : "NET/Plugin: Could not find: libnccl-net.so");
 }
 
@@ -195,17 +197,22 @@ static void announce_network(void)
 {
     const struct network *n = network_used();
     char nics[1024], where[64];
+    int release = nccl_release();
 
     announce_net_plugin();
     list_nics(nics, sizeof(nics));
     if (n->is_socket) {
         if (transport_parameter("NCCL_IB_DISABLE", 0) == 0)
             log_info(LOG_INIT | LOG_NET, "NET/IB : No device found.");
+        if (transport_parameter("NCCL_IB_DISABLE", 0) == 0 && release >= 22803)
+            log_info(LOG_INIT | LOG_NET, "Failed to initialize NET plugin IB");
         log_info(LOG_INIT | LOG_NET, "NET/Socket : Using%s", nics);
     } else if (!strcmp(n->name, "IB")) {
         log_info(LOG_INIT | LOG_NET, "NET/IB : Using%s [RO]; OOB %s", nics,
                  address(where, sizeof(where)));
     }
+    if (release >= 22703)
+        log_info(LOG_INIT | LOG_NET, "Initialized NET plugin %s", n->name);
     announce_gdr();
 }
 
@@ -288,6 +295,9 @@ void announce_start(struct ncclComm *comm)
     if (!log_wants((unsigned)LOG_ALL))
         return;
     announce_first();
+    if (nccl_release() >= 22703)
+        log_info(LOG_INIT | LOG_NET, "Assigned NET plugin %s to comm",
+                 network_used()->name);
     if (nccl_release() >= 21900)
         log_info(LOG_INIT, "Using network %s", network_used()->name);
     if (nccl_release() >= 23003 && !comm->origin.parent)
@@ -494,7 +504,7 @@ static void announce_connections(struct ncclComm *comm)
 {
     struct announced *a = announced_of(comm);
 
-    if (!a || transport_is_lazy())
+    if (comm->nranks == 1 || !a || transport_is_lazy())
         return;
     connect_algorithm(a->connections, comm, ALGORITHM_RING);
     connect_algorithm(a->connections, comm, ALGORITHM_TREE);
@@ -517,19 +527,27 @@ static void announce_made(struct ncclComm *comm)
     announce_channels(comm);
 }
 
+static void announce_tuner(void)
+{
+    int release = nccl_release();
+
+    if (release < 22203)
+        return;
+    log_info(LOG_ENV | LOG_TUNING, "TUNER/Plugin: Could not find: %s",
+             release < 22703 ? "libnccl-tuner.so libnccl-net.so. Using "
+                               "internal tuner plugin."
+             : release < 23003
+                 ? "libnccl-tuner.so. Using internal tuner plugin."
+                 : "libnccl-tuner.so");
+}
+
 void announce_complete(struct ncclComm *comm)
 {
     if (!log_wants((unsigned)LOG_ALL))
         return;
-    if (comm->nranks > 1 && layout_of(comm))
+    if (layout_of(comm))
         announce_made(comm);
-    if (nccl_release() >= 22203 && nccl_release() < 22703)
-        log_info(LOG_ENV | LOG_TUNING,
-                 "TUNER/Plugin: Could not find: libnccl-tuner.so "
-                 "libnccl-net.so. Using internal tuner plugin.");
-    else if (nccl_release() >= 22703)
-        log_info(LOG_INIT | LOG_TUNING,
-                 "TUNER/Plugin: Could not find: libnccl-tuner.so");
+    announce_tuner();
     announce_life(comm, "", "Init COMPLETE");
 }
 

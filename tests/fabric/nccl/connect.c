@@ -29,7 +29,8 @@ struct connections *connections_new(struct ncclComm *comm)
 
     if (!c)
         return NULL;
-    c->channels = l->channels;
+    c->channels =
+        l->channels > l->nvls_channels ? l->channels : l->nvls_channels;
     c->nranks = l->nranks;
     size = 2 * (size_t)c->channels * (size_t)c->nranks;
     c->state[0] = calloc(2, size);
@@ -184,7 +185,7 @@ static void want_ring(struct connections *c, struct ncclComm *comm)
 {
     const struct layout *l = layout_of(comm);
 
-    for (int i = 0; i < c->channels; i++) {
+    for (int i = 0; i < l->channels; i++) {
         want(c, CONNECTOR_COLLECTIVE, END_RECEIVE, i,
              layout_ring_previous(l, i, comm->rank));
         want(c, CONNECTOR_COLLECTIVE, END_SEND, i,
@@ -193,29 +194,47 @@ static void want_ring(struct connections *c, struct ncclComm *comm)
 }
 
 /* Up and down, both ways: to reduce, and to tell the result. */
-static void want_tree(struct connections *c, struct ncclComm *comm)
+static void want_tree(struct connections *c, int channel,
+                      const struct tree *tree)
 {
-    for (int i = 0; i < c->channels; i++) {
-        struct tree tree = layout_tree(layout_of(comm), i, comm->rank);
+    for (int k = 0; k < 4; k++) {
+        int peer = k < 3 ? tree->down[k] : tree->up;
 
-        for (int k = 0; k < 4; k++) {
-            int peer = k < 3 ? tree.down[k] : tree.up;
+        want(c, CONNECTOR_COLLECTIVE, END_RECEIVE, channel, peer);
+        want(c, CONNECTOR_COLLECTIVE, END_SEND, channel, peer);
+    }
+}
 
-            want(c, CONNECTOR_COLLECTIVE, END_RECEIVE, i, peer);
-            want(c, CONNECTOR_COLLECTIVE, END_SEND, i, peer);
-        }
+static void want_trees(struct connections *c, struct ncclComm *comm)
+{
+    const struct layout *l = layout_of(comm);
+
+    for (int i = 0; i < l->channels; i++) {
+        struct tree tree = layout_tree(l, i, comm->rank);
+
+        want_tree(c, i, &tree);
+    }
+}
+
+static void want_nvls_trees(struct connections *c, struct ncclComm *comm)
+{
+    const struct layout *l = layout_of(comm);
+
+    for (int i = 0; i < l->nvls_channels; i++) {
+        struct tree tree = layout_nvls_tree(l, i, comm->rank);
+
+        want_tree(c, i, &tree);
     }
 }
 
 /* Over all that the ring is told to use. */
-static void find_gdr(struct connections *c, struct ncclComm *comm, int *pxn,
-                     int *gdr)
+static void find_gdr(struct ncclComm *comm, int *pxn, int *gdr)
 {
     char via[128];
 
     *pxn = 0;
     *gdr = 1;
-    for (int i = 0; i < c->channels; i++) {
+    for (int i = 0; i < layout_of(comm)->channels; i++) {
         int next = layout_ring_next(layout_of(comm), i, comm->rank);
 
         if (!transport_via(comm, i, CONNECTOR_COLLECTIVE, END_SEND, comm->rank,
@@ -226,7 +245,7 @@ static void find_gdr(struct connections *c, struct ncclComm *comm, int *pxn,
     }
 }
 
-static void tell_rings(struct connections *c, struct ncclComm *comm)
+static void tell_rings(struct ncclComm *comm)
 {
     int pxn, gdr;
 
@@ -236,7 +255,7 @@ static void tell_rings(struct connections *c, struct ncclComm *comm)
         log_info(LOG_INIT, "Connected all rings");
         return;
     }
-    find_gdr(c, comm, &pxn, &gdr);
+    find_gdr(comm, &pxn, &gdr);
     log_info(LOG_INIT, "Connected all rings, use ring PXN %d GDR %d", pxn, gdr);
 }
 
@@ -262,10 +281,10 @@ void connect_algorithm(struct connections *c, struct ncclComm *comm,
     case ALGORITHM_RING:
         want_ring(c, comm);
         tell_all(c, comm, CONNECTOR_COLLECTIVE);
-        tell_rings(c, comm);
+        tell_rings(comm);
         break;
     case ALGORITHM_TREE:
-        want_tree(c, comm);
+        want_trees(c, comm);
         tell_all(c, comm, CONNECTOR_COLLECTIVE);
         if (nccl_release() >= 2500)
             log_info(LOG_INIT, "Connected all trees");
@@ -275,6 +294,8 @@ void connect_algorithm(struct connections *c, struct ncclComm *comm,
         break;
     case ALGORITHM_NVLS_TREE:
         tell_nvls(comm);
+        want_nvls_trees(c, comm);
+        tell_all(c, comm, CONNECTOR_COLLECTIVE);
         log_info(LOG_INIT, "Connected NVLS tree");
         break;
     default:

@@ -245,28 +245,71 @@ static void add_down(struct tree *tree, int rank)
         tree->down[i] = rank;
 }
 
-/* Nodes are a binary tree, in the second half of the channels from the other
- * end; in each node hangs a chain. */
+/* A node's rank at a place among its own. */
+static int at_place(const struct layout *l, int node, int place)
+{
+    for (int i = 0; i < l->nranks; i++) {
+        if (l->node[i] == node && !place--)
+            return i;
+    }
+    return LAYOUT_NONE;
+}
+
+/* Nodes are a binary tree, on some channels from the other end. */
+struct nodes {
+    int up, down[2]; /* LAYOUT_NONE: none */
+};
+
+static int turned(const struct layout *l, int node, int mirror)
+{
+    return mirror ? l->nodes - 1 - node : node;
+}
+
+static struct nodes neighbours(const struct layout *l, int node, int mirror)
+{
+    int place = turned(l, node, mirror);
+    struct nodes n = {LAYOUT_NONE, {LAYOUT_NONE, LAYOUT_NONE}};
+
+    if (place)
+        n.up = turned(l, (place - 1) / 2, mirror);
+    for (int i = 0; i < 2; i++) {
+        if (2 * place + 1 + i < l->nodes)
+            n.down[i] = turned(l, 2 * place + 1 + i, mirror);
+    }
+    return n;
+}
+
+/* In each node hangs a chain. */
 struct tree layout_tree(const struct layout *l, int channel, int rank)
 {
     struct tree tree = {LAYOUT_NONE, {LAYOUT_NONE, LAYOUT_NONE, LAYOUT_NONE}};
-    int mirror = channel >= l->channels / 2;
-    int node = mirror ? l->nodes - 1 - l->node[rank] : l->node[rank];
+    struct nodes nodes =
+        neighbours(l, l->node[rank], channel >= l->channels / 2);
 
     add_down(&tree, chain(l, channel, rank, 1));
     if (head(l, channel, l->node[rank]) != rank) {
         tree.up = chain(l, channel, rank, -1);
         return tree;
     }
-    for (int child = 2 * node + 1; child <= 2 * node + 2; child++) {
-        if (child < l->nodes)
-            add_down(&tree,
-                     head(l, channel, mirror ? l->nodes - 1 - child : child));
-    }
-    if (node) {
-        int parent = (node - 1) / 2;
+    for (int i = 0; i < 2 && nodes.down[i] != LAYOUT_NONE; i++)
+        add_down(&tree, head(l, channel, nodes.down[i]));
+    if (nodes.up != LAYOUT_NONE)
+        tree.up = head(l, channel, nodes.up);
+    return tree;
+}
 
-        tree.up = head(l, channel, mirror ? l->nodes - 1 - parent : parent);
-    }
+struct tree layout_nvls_tree(const struct layout *l, int channel, int rank)
+{
+    struct tree tree = {LAYOUT_NONE, {LAYOUT_NONE, LAYOUT_NONE, LAYOUT_NONE}};
+    struct nodes nodes =
+        neighbours(l, l->node[rank], channel >= l->nvls_channels / 2);
+    int place = channel % l->local_ranks;
+
+    if (at_place(l, l->node[rank], place) != rank)
+        return tree;
+    for (int i = 0; i < 2 && nodes.down[i] != LAYOUT_NONE; i++)
+        add_down(&tree, at_place(l, nodes.down[i], place));
+    if (nodes.up != LAYOUT_NONE)
+        tree.up = at_place(l, nodes.up, place);
     return tree;
 }

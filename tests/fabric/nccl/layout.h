@@ -39,5 +39,7 @@ const struct peer *layout_peer(const struct ncclComm *comm, int rank);
 int layout_ring_next(const struct layout *l, int channel, int rank);
 int layout_ring_previous(const struct layout *l, int channel, int rank);
 struct tree layout_tree(const struct layout *l, int channel, int rank);
+/* Of NVLS between nodes: each of a node's ranks has channels of its own. */
+struct tree layout_nvls_tree(const struct layout *l, int channel, int rank);
 
 #endif

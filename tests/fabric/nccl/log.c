@@ -29,7 +29,7 @@ enum log_level {
 };
 
 static _Atomic int level = LEVEL_UNREAD;
-static unsigned mask;
+static _Atomic unsigned mask;
 static FILE *file; /* NULL: stdout */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -187,7 +187,7 @@ static void read_environment(void)
     if (file)
         fclose(file);
     file = NULL;
-    mask = read_mask();
+    atomic_store_explicit(&mask, read_mask(), memory_order_relaxed);
     if (wanted > LEVEL_VERSION)
         open_file();
     atomic_store_explicit(&level, wanted, memory_order_release);
@@ -210,7 +210,8 @@ static int level_now(void)
 
 int log_wants(unsigned subsystems)
 {
-    return level_now() >= LEVEL_INFO && mask & subsystems;
+    return level_now() >= LEVEL_INFO &&
+           atomic_load_explicit(&mask, memory_order_relaxed) & subsystems;
 }
 
 static int device_now(void)

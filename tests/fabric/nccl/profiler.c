@@ -11,6 +11,7 @@
 
 #include "nccl/comm.h"
 #include "nccl/layout.h"
+#include "nccl/log.h"
 #include "nccl/release.h"
 
 static struct {
@@ -71,6 +72,10 @@ static int find_table(void)
         table = dlsym(plugin.library, name);
         if (!table)
             continue;
+        log_info(LOG_INIT,
+                 nccl_release() < 22803 ? "PROFILER/Plugin: loaded %s"
+                                        : "PROFILER/Plugin: Loaded %s (v%d)",
+                 *(const char *const *)table, v);
         plugin.version = v;
         plugin.v4 = v == 4 ? table : NULL;
         plugin.v5 = v > 4 ? table : NULL;
@@ -97,6 +102,9 @@ static int load(void)
     plugin.failed |= !newest_version() || (name && !strcasecmp(name, "none"));
     if (!plugin.failed) {
         plugin.library = open_library(name);
+        if (!plugin.library)
+            log_info(LOG_INIT | LOG_ENV, "PROFILER/Plugin: Could not find: %s",
+                     name ? name : "libnccl-profiler.so");
         plugin.failed = !plugin.library || !find_table();
         if (plugin.failed && plugin.library)
             close_library();

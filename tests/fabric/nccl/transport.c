@@ -53,7 +53,7 @@ int64_t transport_parameter(const char *name, int64_t otherwise)
 }
 
 /* By name, or by number: 0 to 5 are what they were before there were names. */
-static enum path level_of(const char *name, enum path otherwise)
+enum path transport_level(const char *name, enum path otherwise)
 {
     static const enum path by_number[] = {PATH_LOC, PATH_PIX, PATH_PXB,
                                           PATH_PHB, PATH_SYS, PATH_SYS};
@@ -139,15 +139,15 @@ enum path transport_gdr_distance(int gpu, int place)
 
 enum path transport_gdr_level(void)
 {
-    return level_of("NCCL_NET_GDR_LEVEL",
-                    is_known(PATH_P2C) ? PATH_P2C : PATH_PXB);
+    return transport_level("NCCL_NET_GDR_LEVEL",
+                           is_known(PATH_P2C) ? PATH_P2C : PATH_PXB);
 }
 
 static enum path p2p_level(void)
 {
     if (transport_parameter("NCCL_P2P_DISABLE", 0) == 1)
         return PATH_LOC;
-    return level_of("NCCL_P2P_LEVEL", PATH_PXB);
+    return transport_level("NCCL_P2P_LEVEL", PATH_PXB);
 }
 
 static int can_p2p(const struct layout *l, const struct peer *a,
@@ -233,6 +233,8 @@ static int wanted_nic(struct ncclComm *comm, const struct layout *l,
 {
     const int *ring = l->ring + (size_t)channel * (size_t)l->nranks;
 
+    if (channel >= l->channels) /* of NVLS alone */
+        return network_nic_of_gpu(layout_peer(comm, src)->gpu);
     if (connector == CONNECTOR_P2P)
         return network_nic_of_gpu(layout_peer(comm, dst)->gpu);
     for (int i = 0; i < l->nranks; i++) {

@@ -37,6 +37,8 @@ enum end { END_SEND, END_RECEIVE };
 
 /* A variable that is a number. */
 int64_t transport_parameter(const char *name, int64_t otherwise);
+/* One that is a class of ways, by name or by number. */
+enum path transport_level(const char *name, enum path otherwise);
 
 /* Whether hosts of an NVLink domain talk over it; and whether the switches of a
  * node take part in collectives. */
