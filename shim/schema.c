@@ -6,6 +6,8 @@
 #include <sqlite3.h>
 #include <string.h>
 
+#include "views.h"
+
 struct column {
     const char *table;
     const char *name;
@@ -94,59 +96,6 @@ static int fill_lookups(sqlite3 *db)
     return rc;
 }
 
-_Static_assert(CT_FLAG_GROUP_TIME == 2 && CT_FLAG_IN_CALL == 128 &&
-                   CT_FLAG_RUNNING == 256 && CT_FLAG_SIMULATED == 1024,
-               "the flags that view_op names by number");
-
-/* Everything of an op that a person wants to read, in one place. The times of
- * a grouped op are those of what its bracket launched on its communicator and
- * stream. */
-static const char view_op[] =
-    "CREATE VIEW v_op AS SELECT\n"
-    "  o.id, o.class, c.comm, m.name AS comm_name, m.uid, m.nranks, m.rank,\n"
-    "  k.name AS op, k.function, k.class AS op_class,\n"
-    "  coalesce(t.name, c.type) AS type, coalesce(r.name, c.redop) AS redop,\n"
-    "  c.count, c.peer, o.ordinal, o.grp, c.stream, c.site, c.graph,\n"
-    "  c.stack AS stack,\n"
-    "  CASE k.size WHEN 'ONE_SHARE' THEN c.count * t.bytes\n"
-    "    WHEN 'ALL_SHARES' THEN c.count * t.bytes * m.nranks\n"
-    "    ELSE 0 END AS bytes,\n"
-    "  o.enter_ns, p.t0_real_ns + o.enter_ns AS enter_unix_ns, o.host_ns,\n"
-    "  CASE WHEN o.flags & 2 THEN l.enter_ns + l.gpu_off_ns\n"
-    "    ELSE o.enter_ns + o.gpu_off_ns END AS gpu_start_ns,\n"
-    "  CASE WHEN o.flags & 2 THEN l.gpu_ns ELSE o.gpu_ns END AS gpu_ns,\n"
-    "  CASE WHEN o.flags & 2 AND l.gpu_ns IS NOT NULL THEN 'group'\n"
-    "    WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
-    "    ELSE 'host' END AS time_source,\n"
-    "  CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
-    "    WHEN l.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
-    "    WHEN l.flags & 1024 THEN 'simulated'\n"
-    "    WHEN o.flags & 128 THEN 'in call'\n"
-    "    WHEN o.flags & 256 THEN 'running'\n"
-    "    WHEN o.flags & 2 AND l.flags & 384 THEN 'running'\n"
-    "    ELSE 'done' END AS state,\n"
-    "  o.flags >> 16 AS result,\n"
-    "  (SELECT group_concat(f.name, ' ') FROM flag f\n"
-    "    WHERE o.flags & f.bit) AS flags\n"
-    "FROM op o JOIN op_class c ON c.id = o.class\n"
-    "  LEFT JOIN comm m ON m.id = c.comm\n"
-    "  LEFT JOIN op_kind k ON k.id = c.kind\n"
-    "  LEFT JOIN data_type t ON t.id = c.type\n"
-    "  LEFT JOIN red_op r ON r.id = c.redop\n"
-    "  LEFT JOIN launch l ON l.grp = o.grp AND l.comm = c.comm\n"
-    "    AND l.stream = c.stream\n"
-    "  CROSS JOIN process p";
-
-static const char view_comm[] =
-    "CREATE VIEW v_comm AS SELECT\n"
-    "  m.id, m.uid, m.name, m.origin, m.nranks, m.rank, m.parent, m.color,\n"
-    "  m.child, m.device, d.name AS gpu, d.pci,\n"
-    "  m.enter_ns, m.ready_ns - m.enter_ns AS init_ns, m.end_ns,\n"
-    "  (SELECT count(*) FROM op o JOIN op_class c ON c.id = o.class\n"
-    "    WHERE c.comm = m.id) AS ops,\n"
-    "  (SELECT uid FROM comm o WHERE o.id = m.parent) AS parent_uid\n"
-    "FROM comm m LEFT JOIN device d ON d.id = m.device";
-
 int schema_create(sqlite3 *db)
 {
     int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
@@ -156,9 +105,7 @@ int schema_create(sqlite3 *db)
     if (rc == SQLITE_OK)
         rc = fill_lookups(db);
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, view_op, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, view_comm, NULL, NULL, NULL);
+        rc = views_create(db);
     if (rc == SQLITE_OK)
         rc = run(db, sqlite3_mprintf("PRAGMA application_id=%d;"
                                      "PRAGMA user_version=%d;COMMIT",

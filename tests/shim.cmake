@@ -45,7 +45,7 @@ function(add_shim_unit name)
   set_tests_properties(unit.shim_${name} PROPERTIES LABELS unit
     SKIP_RETURN_CODE 77)
 endfunction()
-foreach(name capture comm config identity nics publish rescue ring soak trace)
+foreach(name capture comm config identity nics publish rescue ring soak trace views)
   add_shim_unit(${name})
 endforeach()
 
