@@ -280,7 +280,53 @@ def section(text, title):
 
 
 def tidy_pci(pci):
-    return pci.lower()[-12:]
+    return re.sub("^0+(?=[0-9a-f]{4})", "", pci.lower())
+
+
+def first_line(path):
+    try:
+        with open(path) as f:
+            return f.readline().strip() or None
+    except OSError:
+        return None
+
+
+def rate(text):
+    """Mbit/s of "400 Gb/sec (4X NDR)"."""
+    found = re.match(r"([\d.]+) Gb/sec", text or "")
+    return found and int(float(found[1]) * 1000)
+
+
+def ports():
+    """Of this machine, as nic has them."""
+    rdma = {(path, "rdma", first_line(path + "/link_layer"),
+             (first_line(path + "/state") or "").partition(": ")[2],
+             rate(first_line(path + "/rate")))
+            for path in glob.glob("/sys/class/infiniband/*/ports/*")}
+    net = {(path, "net", None, first_line(path + "/operstate"))
+           for path in glob.glob("/sys/class/net/*")
+           if "/virtual/" not in os.path.realpath(path)}
+    return rdma, net
+
+
+def check_ports(db):
+    rdma, net = ports()
+    rows = db.execute("SELECT source, kind, link_layer, state, mbps, pci"
+                      " FROM nic").fetchall()
+    if {row[:5] for row in rows if row[1] == "rdma"} != rdma:
+        raise Fail("RDMA ports %s, of sysfs %s" % (rows, sorted(rdma)))
+    if not {row[:4] for row in rows if row[1] == "net"} >= net:
+        raise Fail("interfaces %s, of sysfs %s" % (rows, sorted(net)))
+    for pci, numa in db.execute("SELECT pci, numa FROM nic WHERE pci NOTNULL"
+                                " UNION SELECT pci, numa FROM device"):
+        node = first_line("/sys/bus/pci/devices/%s/numa_node" % pci)
+        if numa != (int(node) if node and int(node) >= 0 else None):
+            raise Fail("NUMA node %s of %s, of sysfs %s" % (numa, pci, node))
+    ways = db.execute("SELECT n.name, g.path FROM gpu_nic g JOIN nic n ON"
+                      " n.id = g.nic").fetchall()
+    return "%d RDMA ports and %d interfaces as in sysfs; %s" % (
+        len(rdma), len(rows) - len(rdma),
+        ", ".join("%s %s" % way for way in ways) or "no ways to them")
 
 
 def device_rows():
@@ -307,7 +353,9 @@ def topology():
     db, rows = device_rows()
     if len(rows) != 1:
         raise Fail("%d devices: %s" % (len(rows), rows))
-    harness.need_gpu("the trace says %s; %s" % (rows[0], harness.NO_GPU))
+    around = check_ports(db)
+    harness.need_gpu("the trace says %s; %s; %s" % (rows[0], around,
+                                                     harness.NO_GPU))
     uuid, pci, name, cluster, clique, source = rows[0]
     smi = dict((row[0], row[1:]) for row in (
         [w.strip() for w in line.split(",", 2)] for line in nvidia_smi(
@@ -333,8 +381,8 @@ def topology():
         raise Fail("%d NVLinks in the trace, nvidia-smi shows %d" % (count,
                                                                      there))
     return ("%s, %s, %s as nvidia-smi prints them; fabric %s; %d NVLinks, "
-            "nvidia-smi: %s" % (uuid, pci, name, said[0] or "none", count,
-                                there))
+            "nvidia-smi: %s; %s" % (uuid, pci, name, said[0] or "none", count,
+                                    there, around))
 
 
 # 6. Events and anchors.
