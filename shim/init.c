@@ -10,8 +10,8 @@
 #include "rescue.h"
 #include "scope.h"
 #include "stack.h"
-#include "sysfs.h"
 #include "thread.h"
+#include "topo.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -125,7 +125,7 @@ static bool begin(void)
     }
     fill_header(recorder.ring.header);
     policy_set(config.timing);
-    sysfs_set_root(config.sysfs);
+    topo_begin(config.sysfs);
     nccl_file_begin(&config, &process);
     stack_init(config.stacks, process.stacks, sizeof(process.stacks));
     return true;

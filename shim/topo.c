@@ -6,10 +6,13 @@
 #include "nvlinks.h"
 #include "nvml.h"
 #include "pcie.h"
+#include "sysfs.h"
 #include "texts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct facts {
     char uuid[96];
@@ -161,13 +164,30 @@ static void describe_known(int64_t device, struct facts *facts,
         driver_links(device, facts->pci, batch);
 }
 
+/* Of a virtual machine, which shows PCIe as it is not, NCCL has a file that
+ * describes it. */
+static char told[256]; /* the program's choice */
+static const char usual[] = "/var/run/nvidia-topologyd/virtualTopology.xml";
+
+void topo_begin(const char *sysfs)
+{
+    const char *file = getenv("NCCL_TOPO_FILE");
+    snprintf(told, sizeof(told), "%s", file ? file : "");
+    sysfs_set_root(sysfs);
+}
+
 static void tell_place(const struct facts *facts, struct batch *batch)
 {
-    char why[128];
-    snprintf(why, sizeof(why), "/sys/bus/pci/devices has no %s",
-             *facts->pci ? facts->pci : "GPU without an address");
-    if (!pcie_find(facts->pci)->depth)
-        absence_add(batch, "pcie", why);
+    char why[320];
+    if (*told || access(usual, F_OK) == 0)
+        snprintf(why, sizeof(why), "NCCL follows %s", *told ? told : usual);
+    else if (!pcie_find(facts->pci)->depth)
+        snprintf(why, sizeof(why), "/sys/bus/pci/devices has no %s",
+                 *facts->pci ? facts->pci : "GPU without an address");
+    else
+        return;
+    sysfs_printable(why);
+    absence_add(batch, "pcie", why);
 }
 
 void topo_describe(int64_t device, struct batch *batch)

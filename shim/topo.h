@@ -1,5 +1,5 @@
 /* What is around a GPU: through NVML where there is one, else what the driver
- * tells. Slow; the writer asks once per device. */
+ * tells, and sysfs. Slow; the writer asks once per device. */
 #ifndef SHIM_TOPO_H
 #define SHIM_TOPO_H
 
@@ -7,8 +7,12 @@
 
 #include <stdint.h>
 
-/* Adds a device row, and gpu_link rows, for a CUDA device ordinal. Texts that
- * the rows point to live as long as the process. */
+/* Where the program's settings are read. */
+void topo_begin(const char *sysfs);
+
+/* Adds a device row and those of what it reaches, for a CUDA device ordinal;
+ * with the first, those of the host. Texts that the rows point to live as long
+ * as the process. */
 void topo_describe(int64_t device, struct batch *batch);
 
 #endif

@@ -1,5 +1,6 @@
 """What the recorder finds around each GPU, on every machine of the fabric,
-against the machine's description; and without sysfs, without NVML."""
+against the machine's description; and without sysfs, without NVML, with an
+old one."""
 import os
 
 import jobs
@@ -213,11 +214,28 @@ def without_nvml(tmp):
         [("nvml", why)])
 
 
+def with_old_nvml(tmp):
+    """One that knows of fabrics by its first call, and not of C2C."""
+    db = one_trace(tmp, "old_nvml", "gb200_nvl72", {
+        "LD_LIBRARY_PATH": os.path.join(jobs.BUILD, "fabric", "nvml-old"),
+        "NCCL_TOPO_FILE": "/etc/topo.xml"})
+    new = jobs.traces(os.path.join(tmp, "gb200_nvl72"))[0]
+    known = "SELECT cluster, clique, numa, source FROM device"
+    expect("device by an old NVML", db.execute(known).fetchall(),
+           new.execute(known).fetchall())
+    expect("C2C by an old NVML", db.execute(
+        "SELECT c2c FROM device").fetchall(), [(None,)])
+    expect("another topology", db.execute(
+        "SELECT * FROM absence").fetchall(),
+        [("pcie", "NCCL follows /etc/topo.xml")])
+
+
 def main():
     with jobs.Scratch() as tmp:
         machines(tmp)
         without_sysfs(tmp)
         without_nvml(tmp)
+        with_old_nvml(tmp)
     print("%d machines: as described" % len(MACHINES))
 
 
