@@ -563,8 +563,7 @@ void nccl_file_end(void)
             unlink(file->path);
         if (stage == MADE || stage == OURS || stage == THEIRS)
             descriptor_close(file->fd);
-        if (stage != NEW)
-            set_stage(file, NONE);
+        set_stage(file, NONE);
     }
     lock_give(&logs.lock);
 }
@@ -583,7 +582,8 @@ bool nccl_file_sweep(const char *name)
     snprintf(path, sizeof(path), PROCESS_SHM "/%s", name);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = -1;
-    if (process_start_ticks(pid) == ticks ||
+    unsigned long long now = process_start_ticks(pid);
+    if ((now && now == ticks) ||
         (fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
         return true;
     /* In another name space of pids it may live. */
