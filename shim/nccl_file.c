@@ -165,7 +165,6 @@ static void drop(struct nccl_file *file)
 
 static void ask_for_log(struct nccl_file *file)
 {
-    /* A line of COLL says whose collective the next line of TUNING is of. */
     int n = 0;
     if (!has_room(file) || !make_file(file))
         return;
@@ -174,7 +173,7 @@ static void ask_for_log(struct nccl_file *file)
     if (logs.subsys.from == SETTING_NOWHERE)
         file->variables.texts[n++] =
             logs.config->nccl_log == LOGS_TUNING
-                ? "NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV,TUNING,COLL"
+                ? "NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV,TUNING"
                 : "NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV";
     if (publish(&file->variables)) {
         set_stage(file, MADE);
@@ -539,12 +538,10 @@ const char *nccl_file_absence(int copy)
     return stage_of(&files[copy]) == NONE ? files[copy].why : NULL;
 }
 
-const char *nccl_file_name(int copy)
+bool nccl_file_has_choices(int copy)
 {
-    int stage = stage_of(&files[copy]);
-    if (stage == THEIRS)
-        return files[copy].path;
-    return stage == OURS ? "NCCL's log" : NULL;
+    return stage_of(&files[copy]) == THEIRS ||
+           logs.config->nccl_log == LOGS_TUNING;
 }
 
 int64_t nccl_file_pid(int copy)

@@ -42,8 +42,8 @@ bool nccl_file_is_long(void);
 /* Why there is nothing to read; NULL: there is, or may yet be. */
 const char *nccl_file_absence(int copy);
 
-/* What is read, in words; NULL: nothing yet. */
-const char *nccl_file_name(int copy);
+/* Whether it may have a line for each collective. */
+bool nccl_file_has_choices(int copy);
 
 /* Of the pid in it: 0 where all lines are of this process. */
 int64_t nccl_file_pid(int copy);

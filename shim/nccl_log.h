@@ -180,6 +180,9 @@ void nccl_log_feed(struct nccl_log *log, const char *bytes, size_t n);
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
                      int64_t share, int64_t whole);
 
+/* Calls will be told, though none was yet: lines about them wait. */
+void nccl_log_expect_calls(struct nccl_log *log);
+
 /* To be called when nothing has come for a while: decides about connections at
  * first use that several communicators would fit, when calls tell. last:
  * nothing will come any more, so a last line without newline counts, and all

@@ -18,6 +18,8 @@ enum {
     WORDS = 2048,
     MESSAGES = 512,
     CLASSES = 4096,
+    COMMS = 4096, /* by comm.id, the newest */
+    CALLS = 8192, /* by op_class.id, the newest */
     PIECE = 1 << 16,
     BATCH_MOST = 1 << 15
 };
@@ -64,13 +66,28 @@ struct class
     struct row_choice_class row;
 };
 
+/* Where a communicator of the program's was. */
+struct place {
+    int64_t comm;
+    uint64_t pointer;
+    int copy;
+    int64_t nranks;
+};
+
+/* What calls of a class are to NCCL. */
+struct call {
+    int64_t class;
+    int64_t comm;
+    int op;
+    int64_t share; /* bytes of a rank */
+};
+
 /* What is read of one copy of NCCL. */
 struct reading {
     struct nccl_rows *rows;
     int copy;
     struct nccl_log *log;
     bool told_absence;
-    bool told_name;
     uint64_t told_unknown;
 };
 
@@ -82,6 +99,9 @@ struct nccl_rows {
     struct born births[BIRTHS];
     unsigned nbirths;
     unsigned nwaiting;
+    struct place places[COMMS];
+    struct call calls[CALLS];
+    int64_t last_op;
     char *words[WORDS];
     struct message messages[MESSAGES];
     unsigned nmessages;
@@ -259,6 +279,12 @@ void nccl_rows_meet(struct nccl_rows *rows, const struct comm_facts *facts)
 {
     if (!rows || nccl_file_absence((int)facts->row.library - 1))
         return;
+    rows->places[facts->row.id % COMMS] = (struct place){
+        .comm = facts->row.id,
+        .pointer = (uintptr_t)facts->key,
+        .copy = (int)facts->row.library - 1,
+        .nranks = facts->row.nranks,
+    };
     if (rows->nbirths == BIRTHS) {
         rows->nbirths--;
         memmove(&rows->births[0], &rows->births[1],
@@ -596,6 +622,87 @@ static void put_choice(struct reading *reading,
     add_row(rows, &row);
 }
 
+/* The program's calls, which lines that name no communicator are about. */
+
+static int64_t type_bytes(int64_t type)
+{
+    static const int64_t bytes[CT_TYPE_COUNT] = {
+#define TYPE(id_, value_, name_, bytes_) [value_] = (bytes_),
+#include "commtrace/nccl_types.def"
+    };
+    return type >= 0 && type < CT_TYPE_COUNT ? bytes[type] : 1;
+}
+
+static bool is_one_sided(int op)
+{
+    static const unsigned char class_of_op[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, class_, ...) \
+    [CT_OP_##id_] = CT_##class_,
+#include "commtrace/nccl_ops.def"
+    };
+    return class_of_op[op] == CT_ONE_SIDED;
+}
+
+static int64_t whole(const struct call *call, int64_t nranks)
+{
+    static const unsigned char size_of_op[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, class_, size_, ...) \
+    [CT_OP_##id_] = CT_##size_,
+#include "commtrace/nccl_ops.def"
+    };
+    return size_of_op[call->op] == CT_ALL_SHARES ? nranks * call->share
+                                                 : call->share;
+}
+
+static void tell_call(struct nccl_rows *rows, const struct call *call,
+                      bool choices)
+{
+    const struct place *place = &rows->places[call->comm % COMMS];
+    if (place->comm != call->comm || place->nranks < 2 || call->share <= 0 ||
+        is_one_sided(call->op))
+        return;
+    struct nccl_log *log = rows->of[place->copy].log;
+    if (log && nccl_file_has_choices(place->copy) == choices)
+        nccl_log_called(log, place->pointer, call->op, call->share,
+                        whole(call, place->nranks));
+}
+
+/* A new class is the first call of its kind, which may connect ranks; later
+ * ones matter to choices alone. */
+static void take_class(struct nccl_rows *rows, const struct row_op_class *row)
+{
+    struct call *call = &rows->calls[row->id % CALLS];
+    *call = (struct call){
+        .class = row->id,
+        .comm = row->comm,
+        .op = (int)row->kind,
+        .share = row->count * type_bytes(row->type),
+    };
+    tell_call(rows, call, false);
+}
+
+static void take_op(struct nccl_rows *rows, const struct row_op *row)
+{
+    const struct call *call = &rows->calls[row->class % CALLS];
+    if (row->id <= rows->last_op) /* its end is told */
+        return;
+    rows->last_op = row->id;
+    if (call->class == row->class)
+        tell_call(rows, call, true);
+}
+
+static void take_calls(struct nccl_rows *rows, const struct batch *batch,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct row *row = &batch->rows[i];
+        if (row->table == ROW_op_class)
+            take_class(rows, &row->u.op_class);
+        else if (row->table == ROW_op)
+            take_op(rows, &row->u.op);
+    }
+}
+
 static void take(void *arg, const struct nccl_log_fact *fact)
 {
     switch (fact->kind) {
@@ -632,21 +739,28 @@ static bool is_full(const struct nccl_rows *rows)
     return rows->batch && rows->batch->n >= BATCH_MOST;
 }
 
-static void read_log(struct reading *reading, bool last)
+static void open_log(struct reading *reading)
+{
+    if (reading->log)
+        return;
+    reading->log =
+        nccl_log_open(nccl_file_pid(reading->copy), NULL, take, reading);
+    if (reading->log)
+        nccl_log_expect_calls(reading->log);
+}
+
+static size_t read_log(struct reading *reading)
 {
     struct nccl_rows *rows = reading->rows;
     size_t n, all = 0;
     while (!is_full(rows) &&
            (n = nccl_file_read(reading->copy, rows->bytes, PIECE)) > 0) {
-        if (!reading->log)
-            reading->log = nccl_log_open(nccl_file_pid(reading->copy), NULL,
-                                         take, reading);
+        open_log(reading);
         if (reading->log)
             nccl_log_feed(reading->log, rows->bytes, n);
         all += n;
     }
-    if (reading->log && (all == 0 || last))
-        nccl_log_flush(reading->log, last);
+    return all;
 }
 
 static void tell_absence(struct reading *reading)
@@ -675,10 +789,15 @@ void nccl_rows_add(struct nccl_rows *rows, struct batch *batch, bool last)
 {
     if (!rows)
         return;
+    size_t calls = batch->n, came = 0;
     rows->batch = batch;
     join_all(rows);
     for (int i = 0; i < NCCL_COPIES; i++)
-        read_log(&rows->of[i], last);
+        came += read_log(&rows->of[i]);
+    take_calls(rows, batch, calls);
+    for (int i = 0; i < NCCL_COPIES; i++)
+        if (rows->of[i].log && (came == 0 || last))
+            nccl_log_flush(rows->of[i].log, last);
     join_all(rows);
     tell_all_impatient(rows, last);
     tell_comms(rows);
