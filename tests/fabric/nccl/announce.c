@@ -54,36 +54,6 @@ static struct announced *announced_of(struct ncclComm *comm)
     return a;
 }
 
-struct call {
-    void (*run)(void *arg);
-    void *arg;
-};
-
-static void *start(void *arg)
-{
-    const struct call *call = arg;
-
-    call->run(call->arg);
-    return NULL;
-}
-
-void announce_in_thread(void (*run)(void *arg), void *arg)
-{
-    struct call call = {run, arg};
-    pthread_t thread;
-    sigset_t all, old;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&thread, NULL, start, &call);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (rc)
-        run(arg);
-    else
-        pthread_join(thread, NULL);
-}
-
 static int host_number(void)
 {
     int rank = fabric_rank();
@@ -557,13 +527,13 @@ struct work {
     unsigned algorithms;
 };
 
-static void connect_work(void *arg)
+static void *connect_work(void *arg)
 {
     const struct work *w = arg;
     struct announced *a = w->comm->announced;
 
     if (comm_enter(w->comm))
-        return;
+        return NULL;
     for (int i = 0; i < ALGORITHMS; i++) {
         if (w->algorithms >> i & 1)
             connect_algorithm(a->connections, w->comm, (enum algorithm)i);
@@ -571,6 +541,24 @@ static void connect_work(void *arg)
     if (connections_are_new(a->connections))
         connect_peers(a->connections, w->comm);
     comm_leave();
+    return NULL;
+}
+
+/* From a thread of its own, as NCCL does, since the log tells threads. */
+static void connect_now(struct work *work)
+{
+    pthread_t thread;
+    sigset_t all, old;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(&thread, NULL, connect_work, work);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc)
+        connect_work(work);
+    else
+        pthread_join(thread, NULL);
 }
 
 static void announce_needs(const struct op *ops, int n)
@@ -590,7 +578,7 @@ static void announce_needs(const struct op *ops, int n)
         return;
     work.algorithms &= ~connections_algorithms(a->connections);
     if (work.algorithms || connections_are_new(a->connections))
-        announce_in_thread(connect_work, &work);
+        connect_now(&work);
 }
 
 /* 2.20 is the first to tell each collective's choice, and 2.24 to tell it by

@@ -27,8 +27,4 @@ void announce_end(const struct ncclComm *comm, const char *end);
 struct announced;
 void announced_free(struct announced *announced);
 
-/* Runs it in a thread of its own where the log would tell the thread from the
- * caller's; else at once. */
-void announce_in_thread(void (*run)(void *arg), void *arg);
-
 #endif

@@ -1,14 +1,12 @@
 #include "nccl/group.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "nccl/api.h"
+#include "nccl/bringup.h"
 #include "nccl/comm.h"
 #include "nccl/job.h"
 #include "nccl/launch.h"
-#include "nccl/log.h"
 #include "nccl/op.h"
 #include "nccl/profiler.h"
 #include "nccl/split.h"
@@ -167,64 +165,10 @@ static ncclResult_t launch_all(struct op *ops, int n)
     return result;
 }
 
-/* In a group, each communicator of NCCL's comes up in a thread of its own, as
- * its log tells. */
-struct bring_up {
-    ncclComm_t comm;
-    pthread_t thread;
-    int has_thread;
-    ncclResult_t result;
-};
-
-static void *bring_up(void *arg)
-{
-    struct bring_up *b = arg;
-
-    b->result = ncclUnhandledCudaError;
-    if (!comm_enter(b->comm)) {
-        b->result = comm_bring_up(b->comm);
-        comm_leave();
-    }
-    return NULL;
-}
-
-static ncclResult_t bring_up_in_threads(ncclComm_t *comms, int n)
-{
-    struct bring_up *all = calloc((size_t)n + 1, sizeof(*all));
-    ncclResult_t result = ncclSuccess;
-    sigset_t every, old;
-
-    if (!all)
-        return ncclSystemError;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &old);
-    for (int i = 0; i < n; i++) {
-        all[i].comm = comms[i];
-        all[i].has_thread =
-            !pthread_create(&all[i].thread, NULL, bring_up, &all[i]);
-    }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    for (int i = 0; i < n; i++) {
-        if (all[i].has_thread)
-            pthread_join(all[i].thread, NULL);
-        else
-            bring_up(&all[i]);
-        if (!result)
-            result = all[i].result;
-    }
-    free(all);
-    return result;
-}
-
 static ncclResult_t run(struct group *g)
 {
-    ncclResult_t result = ncclSuccess;
+    ncclResult_t result = bring_up(g->inits, g->n_inits, g->is_explicit);
 
-    if (g->is_explicit && log_wants((unsigned)LOG_ALL))
-        result = bring_up_in_threads(g->inits, g->n_inits);
-    else
-        for (int i = 0; i < g->n_inits && !result; i++)
-            result = comm_bring_up(g->inits[i]);
     if (!result)
         result = run_splits(g);
     if (!result && g->n_ops)
