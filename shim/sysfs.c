@@ -135,10 +135,11 @@ int sysfs_list(const char *folder, struct sysfs_name *names, int room,
         return -1;
     const struct dirent *entry;
     for (int i = 0; i < ENTRIES && (entry = readdir(dir)); i++) {
-        if (*entry->d_name == '.' || strlen(entry->d_name) >= SYSFS_NAME)
+        size_t size = strlen(entry->d_name) + 1;
+        if (*entry->d_name == '.' || size > SYSFS_NAME)
             continue;
         if (n < room)
-            strcpy(names[n++].text, entry->d_name);
+            memcpy(names[n++].text, entry->d_name, size);
         else
             ++*more;
     }

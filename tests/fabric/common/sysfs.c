@@ -85,12 +85,13 @@ static void put_number(struct tree *tree, long long number, const char *place,
 static void put_link(struct tree *tree, const char *target, const char *place)
 {
     char path[PATH];
-    char up[PATH] = "";
+    char up[PATH];
+    int used = 0;
 
     snprintf(path, sizeof(path), "%s/%s", tree->folder, place);
     for (const char *p = place; (p = strchr(p, '/')); p++)
-        strcat(up, "../");
-    strncat(up, target, sizeof(up) - strlen(up) - 1);
+        used += snprintf(up + used, sizeof(up) - (size_t)used, "../");
+    snprintf(up + used, sizeof(up) - (size_t)used, "%s", target);
     if (!symlink(up, path) || errno == EEXIST)
         return;
     make_parents(tree, path);
