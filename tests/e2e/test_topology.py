@@ -2,6 +2,7 @@
 against the machine's description; and without sysfs, without NVML, with an
 old one."""
 import os
+import subprocess
 
 import jobs
 
@@ -164,6 +165,26 @@ def machines(tmp):
         check_domains(name, machine, dbs)
 
 
+def question(tmp):
+    """samples/sql has the nearest port of each GPU."""
+    job = os.path.join(tmp, "job.db")
+    jobs.commtrace("merge", "--db", job, os.path.join(tmp, "roce"))
+    with open(os.path.join(jobs.ROOT, "samples", "sql",
+                           "nics_of_gpus.sql")) as sql:
+        said = subprocess.run(["sqlite3", "-bail", job], stdin=sql, text=True,
+                              capture_output=True, check=True).stdout
+    near = [line.split()[0:1] + line.split()[2:] for line in
+            said.splitlines()[2:]]
+    machine = Machine("roce")
+    want = []
+    for rank in range(8):
+        gpu = rank % machine.gpus
+        nic = gpu * machine.nics // machine.gpus
+        want.append([str(rank), machine.gpu(gpu), str(machine.numa(gpu)),
+                     "PIX", "mlx5_%d:1" % nic, "rdma%d" % nic, "100"])
+    expect("the nearest ports", near, want)
+
+
 def one_trace(tmp, name, machine, env):
     trace = os.path.join(tmp, name)
     jobs.job(machine, 1, ["train3d", "--steps", 1, "--compute-us", 0], trace,
@@ -233,6 +254,7 @@ def with_old_nvml(tmp):
 def main():
     with jobs.Scratch() as tmp:
         machines(tmp)
+        question(tmp)
         without_sysfs(tmp)
         without_nvml(tmp)
         with_old_nvml(tmp)

@@ -33,7 +33,7 @@ static int remove_tree(void **state)
 /* The path in the tree, with the folders that it is in. */
 static const char *place(const char *path)
 {
-    static char full[1024];
+    static char full[1200];
     snprintf(full, sizeof(full), "%s/%s", tree, path);
     for (char *p = full + strlen(tree) + 1; (p = strchr(p, '/')); p++) {
         *p = 0;
