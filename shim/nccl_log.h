@@ -172,11 +172,12 @@ struct nccl_log *nccl_log_open(int64_t pid, const char *host,
 void nccl_log_feed(struct nccl_log *log, const char *bytes, size_t n);
 
 /* A collective, send or recv that moves something, called on a communicator of
- * several ranks; share: count times size of its type, whole: its message size
- * S. To be told in the order of the calls, after the bytes that NCCL had
- * written by then; sooner or later than the lines about it. Without, a choice
- * is of no communicator where the process is rank 0 of several, and
- * connections at first use are `likely` ones more often. */
+ * several ranks, by the process that was asked for, else the first of the log;
+ * share: count times size of its type, whole: its message size S. To be told in
+ * the order of the calls, after the bytes that NCCL had written by then; sooner
+ * or later than the lines about it. Without, a choice is of no communicator
+ * where the process is rank 0 of several, and connections at first use are
+ * `likely` ones more often. */
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
                      int64_t share, int64_t whole);
 

@@ -146,7 +146,7 @@ static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
     }
 }
 
-void log_settle(struct nccl_log *log, struct log_thread *thread, bool last)
+static void settle(struct nccl_log *log, struct log_thread *thread, bool last)
 {
     if (thread->opening || log_referred(log, thread->comm))
         return;
@@ -165,13 +165,48 @@ void log_settle(struct nccl_log *log, struct log_thread *thread, bool last)
     }
 }
 
-void log_settle_all(struct nccl_log *log, bool last)
+static uint64_t since(const struct nccl_log *log,
+                      const struct log_thread *thread)
 {
+    return log->waiting[thread->first - 1].since;
+}
+
+/* Of the threads of which something waits, the first that began after `after`;
+ * NULL: none. */
+static struct log_thread *next_waiting(struct nccl_log *log, uint64_t after)
+{
+    struct log_thread *next = NULL;
     for (int i = 0; i < LOG_THREAD_SETS * LOG_THREAD_WAYS; i++) {
         struct log_thread *thread = &log->threads[i];
-        if (!thread->process || !thread->first)
-            continue;
-        log_settle(log, thread, last);
+        if (thread->process && thread->first && since(log, thread) > after &&
+            (!next || since(log, thread) < since(log, next)))
+            next = thread;
+    }
+    return next;
+}
+
+/* What was connected first was called first, so those that began to wait
+ * earlier choose earlier. */
+void log_settle(struct nccl_log *log, struct log_thread *thread, bool last)
+{
+    struct log_thread *earlier;
+    uint64_t at = 0;
+    while (log->calls.told && thread->first &&
+           (earlier = next_waiting(log, at)) != NULL && earlier != thread) {
+        at = since(log, earlier);
+        if (earlier->process == thread->process)
+            settle(log, earlier, false);
+    }
+    settle(log, thread, last);
+}
+
+void log_settle_all(struct nccl_log *log, bool last)
+{
+    struct log_thread *thread;
+    uint64_t at = 0;
+    while ((thread = next_waiting(log, at)) != NULL) {
+        at = since(log, thread);
+        settle(log, thread, last);
         if (last)
             log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
     }

@@ -110,7 +110,8 @@ struct nccl_log {
     void *arg;
     struct nccl_log_counts counts;
     uint64_t clock;   /* counts lines and set-ups */
-    uint32_t process; /* the one that was asked for; 0: not seen yet */
+    uint32_t process; /* that calls are told of: the one that was asked for,
+                         else the first; 0: not seen yet */
     uint32_t free_waiting;
     uint32_t top_waiting; /* below which some have been used */
     uint32_t top_comm;

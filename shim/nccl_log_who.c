@@ -8,12 +8,12 @@
 
 /* Telling. */
 
+/* Shared memory does not say which connector it is: that of rings and trees. */
 static uint64_t conn_bit(const struct nccl_log_conn *conn)
 {
     uint64_t hash = hash_add((uint64_t)conn->channel, (uint64_t)conn->src);
     hash = hash_add(hash, (uint64_t)conn->dst);
-    return hash_add(hash,
-                    (uint64_t)conn->end * 8 + (uint64_t)(conn->connector + 1)) %
+    return hash_add(hash, (uint64_t)conn->end * 8 + (conn->connector == 1)) %
            LOG_CONN_BITS;
 }
 
@@ -245,7 +245,7 @@ struct log_thread *log_who(struct nccl_log *log, struct text host, int64_t pid,
         forget_all(log);
         process = find_process(log, host, pid);
     }
-    if (log->pid)
+    if (log->pid || !log->process)
         log->process = process;
     uint64_t hash = hash_add(process, (uint64_t)tid);
     struct log_thread *set =

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+enum { SHARED = 100 }; /* added to a channel of shared memory */
+
 enum { WORLD = 0xa0, TENSOR = 0xb0, OTHER = 0xc0 };
 
 struct seen { /* choices, or connections with their channel as bytes */
@@ -33,7 +35,9 @@ static void see(void *arg, const struct nccl_log_fact *fact)
     seen->at[seen->n].pointer = fact->comm.pointer;
     seen->at[seen->n].likely = fact->comm.likely;
     seen->at[seen->n++].bytes =
-        is_conn ? fact->conn.channel : fact->choice.bytes;
+        is_conn
+            ? fact->conn.channel + SHARED * !strncmp(fact->conn.via, "SHM", 3)
+            : fact->choice.bytes;
 }
 
 static int thread = 7;
@@ -60,15 +64,20 @@ static void set_up(struct nccl_log *log, uint64_t pointer, int rank)
             pointer, rank, pointer, phases[i]);
 }
 
-static struct nccl_log *open_log(struct seen *seen)
+static struct nccl_log *open_log_of(int64_t pid, struct seen *seen)
 {
-    struct nccl_log *log = nccl_log_open(7, NULL, see, seen);
+    struct nccl_log *log = nccl_log_open(pid, NULL, see, seen);
     *seen = (struct seen){0};
     assert_non_null(log);
     set_up(log, WORLD, 0);
     set_up(log, TENSOR, 0);
     set_up(log, OTHER, 3);
     return log;
+}
+
+static struct nccl_log *open_log(struct seen *seen)
+{
+    return open_log_of(7, seen);
 }
 
 static void line_of(struct nccl_log *log, const char *name, int64_t bytes)
@@ -237,6 +246,25 @@ static void the_first_called_is_connected_first(void **state)
     nccl_log_close(log);
 }
 
+/* A log of our own, which no other process writes. */
+static void calls_tell_where_no_process_was_asked_for(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log_of(0, &seen);
+    nccl_log_expect_calls(log);
+    connect(log, "SHM/direct");
+    connect(log, "P2P/CUMEM");
+    assert_int_equal(seen.n, 0);
+    call(log, WORLD, 4);
+    call(log, TENSOR, 4);
+    nccl_log_flush(log, false);
+    assert_int_equal(seen.n, 4);
+    expect(&seen, 0, WORLD, SHARED);
+    expect(&seen, 2, TENSOR, 0);
+    nccl_log_close(log);
+}
+
 static void connections_wait_for_calls(void **state)
 {
     (void)state;
@@ -255,6 +283,35 @@ static void connections_wait_for_calls(void **state)
     nccl_log_flush(log, true);
     expect_conns(&seen, 2, TENSOR, true);
     nccl_log_close(log);
+}
+
+/* In whatever order the threads stand in a table. */
+static void lines_that_wait_for_calls_keep_their_order(void **state)
+{
+    (void)state;
+    for (int tid = 200; tid < 240; tid++) {
+        struct seen seen;
+        struct nccl_log *log = open_log(&seen);
+        call(log, OTHER, 4);
+        for (int i = 0; i < 2; i++) {
+            thread = i ? 1000 - tid : tid;
+            say(log, "Channel 00 : 0[0] -> 1[1] via %s",
+                i ? "P2P/CUMEM" : "SHM/direct");
+        }
+        call(log, WORLD, 4);
+        if (tid % 2) {
+            nccl_log_flush(log, false);
+            assert_int_equal(seen.n, 1);
+        }
+        call(log, TENSOR, 4);
+        say(log, "Connected all rings");
+        thread = 7;
+        nccl_log_flush(log, false);
+        assert_int_equal(seen.n, 2);
+        expect(&seen, 0, WORLD, SHARED);
+        expect(&seen, 1, TENSOR, 0);
+        nccl_log_close(log);
+    }
 }
 
 static void sends_belong_where_sends_are_called(void **state)
@@ -308,7 +365,9 @@ int main(void)
         cmocka_unit_test(neither_side_grows),
         cmocka_unit_test(without_calls_the_last_set_up_is_likely),
         cmocka_unit_test(the_first_called_is_connected_first),
+        cmocka_unit_test(calls_tell_where_no_process_was_asked_for),
         cmocka_unit_test(connections_wait_for_calls),
+        cmocka_unit_test(lines_that_wait_for_calls_keep_their_order),
         cmocka_unit_test(sends_belong_where_sends_are_called),
         cmocka_unit_test(nodes_speak_for_themselves),
     };
