@@ -105,18 +105,20 @@ static void place_ranks(struct launch *l)
     l->hosts = (l->n + l->per_host - 1) / l->per_host;
 }
 
-/* The system picks it; by the time rank 0 listens it is still free. */
-static int free_port(void)
+/* The system picks it. It stays bound as long as we run, so that nobody else is
+ * given it; rank 0 may bind it, too, and listen, since both say that they do
+ * not mind. */
+static int reserve_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof(address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1;
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
-        getsockname(fd, (struct sockaddr *)&address, &size))
+        getsockname(fd, (struct sockaddr *)&address, &size) ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)))
         fail("no free port");
-    close(fd);
     return ntohs(address.sin_port);
 }
 
@@ -285,7 +287,7 @@ int main(int argc, char **argv)
         fail("memory");
     choose_nccl();
     choose_sysfs(&l);
-    port = free_port();
+    port = reserve_port();
     block(&set, &old);
     for (int i = 0; i < l.n; i++) {
         l.pid[i] = start(&l, i, port, &old);
