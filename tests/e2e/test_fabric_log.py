@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import jobs
+import profiler_machine
 
 OLDEST = os.path.join(jobs.BUILD, "tests", "oldest")
 HOST = os.uname().nodename.split(".")[0]
@@ -317,23 +318,25 @@ def cells(lines):
     return table
 
 
+CHOSEN = re.compile(r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) "
+                    r"channel{Lo..Hi}={0..(\d+)}")
+REDUCE = [os.path.join(jobs.BUILD, "samples", "sweep"), "--ops", "all_reduce",
+          "--min", "1K", "--max", "16M", "--factor", "4", "--iters", "1",
+          "--warmup", "0"]
+
+
 def choices():
     """Rank 0 tells of each collective what its table says is fastest."""
-    chosen = re.compile(r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) "
-                        r"channel{Lo..Hi}={0..(\d+)}")
-    argv = [os.path.join(jobs.BUILD, "samples", "sweep"), "--ops",
-            "all_reduce", "--min", "1K", "--max", "16M", "--factor", "4",
-            "--iters", "1", "--warmup", "0"]
     seen = set()
     with jobs.Scratch() as tmp:
-        logs, _ = log(tmp, machine(tmp, "one_host"), {}, argv, "INIT,TUNING")
+        logs, _ = log(tmp, machine(tmp, "one_host"), {}, REDUCE, "INIT,TUNING")
     for rank in range(1, RANKS):
         assert not any("|" in l or "->" in l and "Bytes" in l
                        for l in logs[rank] if "threadThr" not in l)
     first = next(i for i, l in enumerate(logs[0]) if "Init COMPLETE" in l)
     table = cells(logs[0][:first])
     for line in logs[0]:
-        m = chosen.fullmatch(line)
+        m = CHOSEN.fullmatch(line)
         if not m:
             continue
         times = {(a, p): lat + int(m[2]) / bw / 1e3
@@ -347,11 +350,34 @@ def choices():
     with jobs.Scratch() as tmp:
         logs, _ = log(tmp, machine(tmp, "one_host"),
                       {"NCCL_ALGO": "ring;allreduce:tree",
-                       "NCCL_PROTO": "^LL,LL128"}, argv, "TUNING,INIT")
-    told = [chosen.fullmatch(l) for l in logs[0]]
+                       "NCCL_PROTO": "^LL,LL128"}, REDUCE, "TUNING,INIT")
+    told = [CHOSEN.fullmatch(l) for l in logs[0]]
     told = {m.group(1, 3, 4) for m in told if m}
     assert told == {("AllReduce", "TREE", "SIMPLE")}, told
     print("choices:", sorted(seen))
+
+
+def plugins():
+    """A profiler plugin is told of each collective what the log says."""
+    for release in profiler_machine.RELEASES:
+        with jobs.Scratch() as tmp:
+            logs, _ = log(tmp, machine(tmp, "one_host", release), {
+                "NCCL_PROFILER_PLUGIN": profiler_machine.tool(4, 7),
+                "TOOL_LOG": os.path.join(tmp, "told"), "TOOL_MASK": "2"},
+                          REDUCE, "INIT,TUNING")
+            with open(os.path.join(tmp, "told.0")) as file:
+                told = re.findall(
+                    r"coll\+ (\w+) (\d+) ncclFloat32 root 0 channels (\d+) "
+                    r"(\w+) (\w+)", file.read())
+        said = [m.groups() for m in map(CHOSEN.fullmatch, logs[0]) if m]
+        said = [(func, int(size) // 4, int(last) + 1, algorithm, protocol)
+                for func, size, algorithm, protocol, last in said]
+        told = [(func, int(count), int(channels), algorithm, protocol)
+                for func, count, channels, algorithm, protocol in told]
+        assert len({count for _, count, *_ in said}) == 9, said
+        if said != told:
+            jobs.fail("%s: plugin %s, log %s" % (release, told, said))
+        print("%s: plugin and log agree on %d" % (release, len(said)))
 
 
 def library(release=None):
@@ -436,7 +462,8 @@ def settings():
 
 
 def main():
-    for part in (settings, releases, sends, nvls, choices, machines):
+    for part in (settings, releases, sends, nvls, choices, plugins,
+                 machines):
         part()
 
 
