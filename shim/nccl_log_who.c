@@ -462,7 +462,8 @@ void log_tell_choice_of(struct nccl_log *log, struct log_undecided *undecided,
 static struct log_comm *chooser(const struct log_line *line)
 {
     struct nccl_log *log = line->log;
-    struct log_comm *one = NULL;
+    struct log_comm *last = NULL;
+    int candidates = 0;
     uint32_t index = log_process_of(log, line->thread)->comms;
     for (; index; index = log_comm_at(log, index)->next) {
         struct log_comm *comm = log_comm_at(log, index);
@@ -471,11 +472,10 @@ static struct log_comm *chooser(const struct log_line *line)
             continue;
         if (comm->pointer == line->thread->called)
             return comm;
-        if (one)
-            return NULL;
-        one = comm;
+        last = comm;
+        candidates++;
     }
-    return one;
+    return candidates == 1 ? last : NULL;
 }
 
 /* In 2.4 one thread sets up all that ncclCommInitAll() makes, at a time. */
