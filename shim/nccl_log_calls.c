@@ -118,6 +118,17 @@ static bool is_peer_call(int op)
     return is[op];
 }
 
+/* NCCL calls a collective by one name, whatever it was called by: ncclBcast's
+ * lines are about "Broadcast". */
+static int base_of(int op)
+{
+    static const unsigned char base[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, ...) [CT_OP_##id_] = CT_OP_##base_,
+#include "commtrace/nccl_ops.def"
+    };
+    return base[op];
+}
+
 static struct log_comm *comm_called(struct nccl_log *log, uint64_t pointer)
 {
     const struct log_thread thread = {.process = log->process};
@@ -134,7 +145,7 @@ static void note_first(struct log_comm *comm, bool of_peers, uint64_t order)
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
                      int64_t share, int64_t whole)
 {
-    const struct log_call call = {pointer, op, share, whole};
+    const struct log_call call = {pointer, base_of(op), share, whole};
     struct log_calls *calls = &log->calls;
     struct log_comm *comm = comm_called(log, pointer);
     calls->told++;

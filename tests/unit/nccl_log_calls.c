@@ -165,6 +165,21 @@ static void either_size_is_meant(void **state)
     nccl_log_close(log);
 }
 
+static void a_call_by_another_name(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    nccl_log_called(log, TENSOR, CT_OP_BCAST, 64, 64);
+    nccl_log_called(log, WORLD, CT_OP_BROADCAST, 64, 64);
+    line_of(log, "Broadcast", 64);
+    line_of(log, "Broadcast", 64);
+    assert_int_equal(seen.n, 2);
+    expect(&seen, 0, TENSOR, 64);
+    expect(&seen, 1, WORLD, 64);
+    nccl_log_close(log);
+}
+
 static void what_no_call_tells_comes_last(void **state)
 {
     (void)state;
@@ -361,6 +376,7 @@ int main(void)
         cmocka_unit_test(calls_before_lines),
         cmocka_unit_test(lines_before_calls),
         cmocka_unit_test(either_size_is_meant),
+        cmocka_unit_test(a_call_by_another_name),
         cmocka_unit_test(what_no_call_tells_comes_last),
         cmocka_unit_test(neither_side_grows),
         cmocka_unit_test(without_calls_the_last_set_up_is_likely),
