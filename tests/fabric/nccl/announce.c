@@ -77,7 +77,7 @@ static void announce_bootstrap(void)
 
     log_info(release >= 22304 ? LOG_BOOTSTRAP : LOG_INIT,
              release < 2500    ? "Bootstrap : Using [0]%s"
-             : release < 22703 ? "Bootstrap : Using %s"
+             : release < 22403 ? "Bootstrap : Using %s"
                                : "Bootstrap: Using %s",
              address(where, sizeof(where)));
 }
@@ -250,10 +250,16 @@ static void announce_life(const struct ncclComm *comm, const char *prefix,
                  layout_peer(comm, comm->rank)->gpu);
     if (release >= 2500)
         snprintf(bus, sizeof(bus), " busId %x", bus_number(comm));
-    log_info(LOG_INIT, "%s%s%scomm %p rank %d nranks %d cudaDev %d%s%s%s - %s",
+    /* Since 2.23 a blank is missing where a split begins. */
+    log_info(LOG_INIT, "%s%s%scomm %p rank %d nranks %d cudaDev %d%s%s%s%s- %s",
              prefix, origin_call(comm), release >= 22304 ? " " : "",
              (const void *)comm, comm->rank, comm->nranks, comm->device, gpu,
-             bus, origin, event);
+             bus, origin,
+             comm->origin.parent && release >= 22304 &&
+                     !strcmp(event, "Init START")
+                 ? ""
+                 : " ",
+             event);
 }
 
 /* Releases before 2.18 name a communicator at its end only. */

@@ -204,7 +204,7 @@ static const char *shm_name(void)
 {
     if (nccl_release() < 21403)
         return "direct shared memory";
-    return nccl_release() < 22803 ? "SHM/direct/direct" : "SHM/direct";
+    return nccl_release() < 23003 ? "SHM/direct/direct" : "SHM/direct";
 }
 
 /* The rank of the sender's node whose own NIC it is, that hands on what it gets
