@@ -3,6 +3,7 @@
 #include "identity.h"
 #include "lock.h"
 #include "nccl_file.h"
+#include "profiler.h"
 #include "record.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ static void begin(struct comm_birth *birth, struct nccl_copy *copy,
         .copy = copy, .origin = origin, .enter_ns = record_now()};
     copy_use(copy);
     nccl_file_before(copy);
+    profiler_before(copy);
     size_t end = offsetof(ncclConfig_t, comm_name) + sizeof(char *);
     /* 2.27 is the first release with a name there. Without the magic number
      * it is no configuration, and NCCL is about to say so. */
@@ -276,6 +278,8 @@ static void finish(const struct group_birth *birth, ncclResult_t result)
         keep_waiting(birth);
     else if (result == ncclSuccess && *birth->made)
         comm_add(*birth->made, &birth->birth);
+    if (result != ncclInProgress)
+        profiler_after(birth->birth.copy);
 }
 
 void birth_end(const struct comm_birth *birth, ncclComm_t *made,
@@ -284,8 +288,10 @@ void birth_end(const struct comm_birth *birth, ncclComm_t *made,
     int saved = errno;
     if (result == ncclInvalidArgument && birth->counted)
         uncount(birth);
-    if (birth->nobody)
+    if (birth->nobody) {
+        profiler_after(birth->copy);
         return;
+    }
     struct group_birth new = {.made = made, .parent = parent, .birth = *birth};
     struct group *group =
         *thread_brackets(birth->copy) ? thread_group(birth->copy) : NULL;
@@ -363,6 +369,7 @@ static void settle(ncclComm_t comm, bool born_well)
     while (take_waiting(comm, &birth)) {
         if (born_well)
             comm_add(born(&birth), &birth.birth);
+        profiler_after(birth.birth.copy);
         put_away(&birth);
     }
     thread_release(&before);

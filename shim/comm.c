@@ -151,6 +151,7 @@ static void tell(struct comm *comm, ncclComm_t key,
     atomic_store_explicit(&facts->end_ns, CT_NULL, memory_order_relaxed);
     facts->key = key;
     snprintf(facts->name, sizeof(facts->name), "%s", birth->name);
+    facts->nccl = comm->nccl;
     facts->row = (struct row_comm){
         .id = comm->id,
         .uid = (int64_t)comm->uid,

@@ -64,6 +64,7 @@ struct comm_birth {
 struct comm_facts {
     struct comm_facts *next;
     struct row_comm row;
+    struct nccl_numbers nccl;
     char name[128];
     ncclComm_t key; /* where it was; NCCL may use the address again */
     bool stored;

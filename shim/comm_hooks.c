@@ -5,6 +5,7 @@
 #include "births.h"
 #include "hooks.h"
 #include "nccl_file.h"
+#include "profiler.h"
 #include "record.h"
 
 /* No traffic, but NCCL sets itself up in it. */
@@ -79,6 +80,8 @@ ncclResult_t hook_ncclCommInitAll(HOOK_CALL, ncclComm_t *comm, int ndev,
         birth.rank = i;
         birth_end(&birth, &comm[i], NULL, result);
     }
+    if (follow && result != ncclSuccess)
+        profiler_after(copy);
     hook_leave();
     return result;
 }

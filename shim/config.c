@@ -98,6 +98,7 @@ static bool parse_TIMING(const char *text, int64_t low, int64_t high,
     }
 PARSE_WORD(STACKS, stacks_mode)
 PARSE_WORD(NCCL_LOG, logs_mode)
+PARSE_WORD(PROFILER, profiler_mode)
 
 const char *timing_name(enum timing_mode mode)
 {

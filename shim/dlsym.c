@@ -4,6 +4,7 @@
  * process, perhaps before any constructor ran and from inside malloc, so names
  * that are none of ours are told apart without calling anything.
  */
+#include "profiler.h"
 #include "scope.h"
 #include "ways.h"
 
@@ -119,9 +120,33 @@ static void *answer_for(enum real_id id, void *handle, const void *site)
     return symbol;
 }
 
+SCOPE_UNCHECKED static bool is_plugin(const char *name)
+{
+    const char *plugin = "ncclProfiler_v";
+    while (*plugin && *name == *plugin)
+        name++, plugin++;
+    return !*plugin;
+}
+
+/* Not ours, where there is another, before us or behind us and maybe of another
+ * version. */
+static struct answer plugin_for(void *handle, const char *name)
+{
+    int saved = errno;
+    void *found = scope_next()(handle, name);
+    if (!found)
+        return (struct answer){NULL, scope_next()};
+    if (profiler_is_hidden(found))
+        found = scope_next()(RTLD_NEXT, name);
+    errno = saved;
+    return (struct answer){found, NULL};
+}
+
 SCOPE_UNCHECKED struct answer dlsym_route(void *handle, const char *name,
                                           const void *site)
 {
+    if (name && is_plugin(name) && handle != RTLD_NEXT)
+        return plugin_for(handle, name);
     int id = name ? hooked(name) : -1;
     if (id >= 0) {
         int saved = errno;

@@ -1,5 +1,6 @@
 #include "gather.h"
 
+#include "choices.h"
 #include "commtrace/ops.h"
 #include "gputime.h"
 #include "stack_rows.h"
@@ -52,6 +53,7 @@ void gather_release(struct gather *gather)
     free(gather->in_call.items);
     free(gather->on_gpu.items);
     classes_release(&gather->classes);
+    choices_close(gather->choices);
 }
 
 /* A call has returned. False: its GPU times are not there yet, and the caller
@@ -107,8 +109,11 @@ static struct comm_facts *collect_comms(struct gather *gather)
 
 static void store_new_comms(struct gather *gather)
 {
-    for (struct comm_facts *new = collect_comms(gather); new; new = new->next)
+    for (struct comm_facts *new = collect_comms(gather); new; new = new->next) {
         store_comm(gather, new);
+        if (gather->choices)
+            choices_meet(gather->choices, new);
+    }
 }
 
 /* Its row gets the time of its end, and its facts may go. */
@@ -118,6 +123,8 @@ static void end_comm(struct gather *gather, struct comm_facts **at,
     struct comm_facts *facts = *at;
     facts->row.end_ns = end_ns;
     store_comm(gather, facts);
+    if (gather->choices)
+        choices_forget(gather->choices, facts->row.id);
     *at = facts->next;
     facts->next = gather->gone;
     gather->gone = facts;
@@ -316,6 +323,15 @@ static void mark_in_call(struct gather *gather, struct unfinished *call)
     unfinished_keep(&gather->in_call, call);
 }
 
+static void tell_choices(struct choices *choices, const struct ct_slot *slot,
+                         uint64_t position, bool left)
+{
+    if (slot->kind == CT_SLOT_OP)
+        choices_expect(choices, slot, left);
+    else if (slot->kind == CT_SLOT_GRAPH_LAUNCH)
+        choices_launch(choices, slot, (int64_t)position + 1);
+}
+
 static bool gather_call(struct gather *gather, struct ct_slot *slot,
                         uint64_t position, bool left, bool force)
 {
@@ -329,6 +345,8 @@ static bool gather_call(struct gather *gather, struct ct_slot *slot,
                  atomic_load_explicit(&slot->result, memory_order_relaxed),
                  force))
         return false;
+    if (gather->choices)
+        tell_choices(gather->choices, slot, position, left);
     /* A grouped op launches with its bracket. */
     gather->launches +=
         slot->kind == CT_SLOT_LAUNCH ||
@@ -338,6 +356,8 @@ static bool gather_call(struct gather *gather, struct ct_slot *slot,
 
 static void add_graph(struct gather *gather, const struct ct_slot *slot)
 {
+    if (gather->choices)
+        choices_graph(gather->choices, slot);
     struct row *row = batch_add(&gather->batch, ROW_graph);
     if (!row)
         return;

@@ -12,9 +12,12 @@
 #include "ring.h"
 #include "unfinished.h"
 
+struct choices;
+
 struct gather {
     struct ring *ring;
-    uint64_t next; /* the first position not gathered */
+    struct choices *choices; /* hear of calls, too; NULL: not wanted */
+    uint64_t next;           /* the first position not gathered */
     struct batch batch;
     struct classes classes;
     struct unfinished_list in_call; /* taken while open */

@@ -6,6 +6,7 @@
 #include "nccl_file.h"
 #include "policy.h"
 #include "process.h"
+#include "profiler.h"
 #include "record.h"
 #include "rescue.h"
 #include "scope.h"
@@ -125,6 +126,7 @@ static bool begin(void)
     }
     fill_header(recorder.ring.header);
     policy_set(config.timing);
+    profiler_begin(config.profiler);
     topo_begin(config.sysfs);
     nccl_file_begin(&config, &process);
     stack_init(config.stacks, process.stacks, sizeof(process.stacks));

@@ -26,7 +26,13 @@
     X(STACK_LIMIT, "stack_limit", "stack")               \
     X(STACK_ROOM, "stack_room", "stack")                 \
     X(STACK_TABLE, "stack_table", "stack")               \
-    X(COPIES, "nccl_copies", "function")
+    X(COPIES, "nccl_copies", "function")                 \
+    X(SIZE_CHOICES, "size_limit", "choice")              \
+    X(CHOICE_QUEUE, "profiler_queue", "choice")          \
+    X(CHOICE_MEMORY, "no_memory", "profiled comm")       \
+    X(CHOICE_COMM, "unknown_comm", "choice")             \
+    X(KERNEL_LATE, "profiler_queue", "kernel")           \
+    X(KERNEL_UNTOLD, "not_told", "kernel")
 
 enum loss {
 #define X(id_, cause_, what_) LOSS_##id_,

@@ -1,6 +1,8 @@
 #include "trace.h"
 
+#include "absence.h"
 #include "births.h"
+#include "choices.h"
 #include "clock.h"
 #include "descriptor.h"
 #include "gputime.h"
@@ -9,6 +11,7 @@
 #include "log.h"
 #include "nccl_file.h"
 #include "policy.h"
+#include "profiler.h"
 #include "topo.h"
 #include "trace_rows.h"
 #include "ways.h"
@@ -74,11 +77,20 @@ static void count_lost_ops(struct trace *trace, int64_t since, int64_t at)
     trace->seen_ops = n;
 }
 
+static void tell_absence(struct trace *trace)
+{
+    const char *why = profiler_absence();
+    if (why)
+        absence_add(&trace->gather.batch, "profiler", why);
+}
+
 static void count_losses(struct trace *trace)
 {
     const struct ct_ring_header *header = trace->ring->header;
     /* In the order of enum ct_no_stack. */
     const uint64_t *no_stack = trace->gather.no_stack;
+    const struct profiler_losses profiler = profiler_losses();
+    const struct choices_losses choices = choices_losses(trace->gather.choices);
     const struct {
         enum loss loss;
         uint64_t n; /* so far */
@@ -97,6 +109,11 @@ static void count_losses(struct trace *trace)
         {LOSS_STACK_ROOM, no_stack[1]},
         {LOSS_STACK_TABLE, no_stack[2]},
         {LOSS_COPIES, unrecorded_copies()},
+        {LOSS_CHOICE_QUEUE, profiler.full},
+        {LOSS_CHOICE_MEMORY, profiler.memory},
+        {LOSS_CHOICE_COMM, choices.strangers},
+        {LOSS_KERNEL_LATE, profiler.late},
+        {LOSS_KERNEL_UNTOLD, choices.untimed},
     };
     int64_t since = trace->looked_ns, at = trace_now(trace);
     count_lost_ops(trace, since, at);
@@ -174,6 +191,9 @@ static void gather(struct trace *trace, bool force)
         losses_add(&trace->losses, LOSS_SIZE_GRAPH_LAUNCHES, n.graph_launches,
                    since, at);
         nccl_rows_discard(trace->nccl);
+        if (trace->gather.choices)
+            losses_add(&trace->losses, LOSS_SIZE_CHOICES,
+                       choices_discard(trace->gather.choices), since, at);
         return;
     }
     uint64_t head =
@@ -182,6 +202,9 @@ static void gather(struct trace *trace, bool force)
         tie_gpus(trace);
     gather_finished(&trace->gather);
     gather_slots(&trace->gather, force);
+    if (trace->gather.choices)
+        choices_add(trace->gather.choices, trace->gather.next, force, false,
+                    &trace->gather.batch);
 }
 
 /* Who deletes a trace wants it gone: it does not come back, and its room on
@@ -212,6 +235,7 @@ int trace_flush(struct trace *trace, bool force)
             nccl_rows_add(trace->nccl, &trace->gather.batch, false);
         adapt_policy(trace);
         losses_tell(&trace->losses, &trace->gather.batch);
+        tell_absence(trace);
         if (trace_now(trace) - trace->tied_ns >= TIE_EVERY_NS)
             tie_real_time(trace);
     }
@@ -225,7 +249,9 @@ int trace_flush(struct trace *trace, bool force)
 
 bool trace_waits(const struct trace *trace)
 {
-    return trace->gather.on_gpu.n > 0 && !trace->full;
+    return !trace->full &&
+           (trace->gather.on_gpu.n > 0 ||
+            (trace->gather.choices && choices_wait(trace->gather.choices)));
 }
 
 static void remove_database(const char *path)
@@ -268,6 +294,8 @@ int trace_open(struct trace *trace, struct ring *ring,
         log_line(LOG_TRACE, "not recording: no memory for the writer");
         return -1;
     }
+    if (profiler_is_on())
+        trace->gather.choices = choices_open();
     trace->gather.new_device = new_device;
     trace->gather.new_comm = new_comm;
     trace->gather.context = trace;
@@ -308,10 +336,24 @@ static bool take_all(struct trace *trace)
     return false;
 }
 
+static void end_choices(struct trace *trace)
+{
+    struct batch *batch = &trace->gather.batch;
+    if (!trace->gather.choices)
+        return;
+    choices_add(trace->gather.choices, trace->gather.next, true, true, batch);
+    if (choices_are_untold(trace->gather.choices))
+        absence_add(batch, "profiler",
+                    "NCCL asked for no plugin, as before 2.27");
+    count_losses(trace);
+    losses_tell(&trace->losses, batch);
+}
+
 void trace_close(struct trace *trace)
 {
     int failed = !take_all(trace);
     if (!failed) {
+        end_choices(trace);
         tie_real_time(trace);
         if (!trace->full)
             nccl_rows_add(trace->nccl, &trace->gather.batch, true);

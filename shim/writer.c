@@ -5,6 +5,7 @@
 #include "init.h"
 #include "log.h"
 #include "nccl_file.h"
+#include "profiler.h"
 #include "record.h"
 #include "rescue.h"
 #include "trace.h"
@@ -123,7 +124,8 @@ struct pace {
     int64_t flush_ns; /* between flushes of everything */
     uint64_t early;   /* slots that are worth a transaction before */
     int64_t flushed_ns;
-    uint64_t seen; /* slots so far, at the last look */
+    uint64_t seen;  /* slots so far, at the last look */
+    uint64_t heard; /* of NCCL's profiler, at the last flush */
     int64_t sleep_ms;
     int64_t retry_ns;
 };
@@ -153,8 +155,11 @@ static void look(struct trace *trace, struct pace *pace)
         return;
     bool due = at - pace->flushed_ns >= pace->flush_ns;
     bool scarce = n >= nslots / 2 || gpu_scarce() || nccl_file_is_long();
-    if (!due && !scarce && n < pace->early)
+    uint64_t heard = profiler_head();
+    bool many = heard - pace->heard >= PROFILER_EVENTS / 8;
+    if (!due && !scarce && n < pace->early && !many)
         return;
+    pace->heard = heard;
     if (due)
         pace->flushed_ns = at;
     if (trace_flush(trace, due || scarce) != 0)

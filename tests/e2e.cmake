@@ -16,6 +16,7 @@ commtrace_e2e(early)
 if(NOT COMMTRACE_SANITIZE) # plugins and Python come without its runtime
   commtrace_e2e(profiler_host)
   commtrace_e2e(fabric_log)
+  commtrace_e2e(profiler)
 endif()
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)

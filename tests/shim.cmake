@@ -45,7 +45,7 @@ function(add_shim_unit name)
   set_tests_properties(unit.shim_${name} PROPERTIES LABELS unit
     SKIP_RETURN_CODE 77)
 endfunction()
-foreach(name capture comm config identity nics publish rescue ring soak trace views)
+foreach(name capture comm config identity nics profiler publish rescue ring soak trace views)
   add_shim_unit(${name})
 endforeach()
 
@@ -77,6 +77,8 @@ file(GLOB nccl_logs CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_LIST_DIR}/unit/nccl_logs/*.log)
 add_test(NAME unit.nccl_log_fuzz COMMAND fuzz_nccl_log 1 500 ${nccl_logs})
 set_tests_properties(unit.nccl_log_fuzz PROPERTIES LABELS unit)
+
+target_link_options(unit_shim_profiler PRIVATE -Wl,--wrap=calloc)
 
 # What only the library as it is shipped can show.
 if(NOT COMMTRACE_SANITIZE)

@@ -42,7 +42,7 @@ def job(machine, ranks, argv, trace=None, env=None, check=True):
     launch = [os.path.join(BUILD, "samples", "launch"), "-n", str(ranks), "--"]
     if trace:
         e["COMMTRACE_DIR"] = trace
-        launch += ["env", "LD_PRELOAD=" + SHIM]
+        launch += ["env", "LD_PRELOAD=" + e.get("JOB_PRELOAD", SHIM)]
     done = subprocess.run(launch + [prog] + [str(a) for a in argv[1:]], env=e,
                           capture_output=True, text=True, timeout=300)
     if check and done.returncode != 0:

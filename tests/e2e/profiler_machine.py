@@ -5,6 +5,8 @@ import jobs
 
 # release -> version of the interface
 RELEASES = {"2.27": 4, "2.28": 5, "2.30": 6, "2.32": 7}
+# What NCCL's model comes to for few bytes between two GPUs on NVLink.
+ALGORITHM, PROTOCOL, CHANNELS, P2P_CHANNELS = "RING", "LL", 1, 2
 TOOLS = os.path.join(jobs.BUILD, "profiler_tools")
 
 

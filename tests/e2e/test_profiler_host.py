@@ -4,15 +4,12 @@ job's calls (profiler_job.c) is exactly what NCCL's source says."""
 import os
 
 import jobs
-from profiler_machine import RELEASES, machine, tool
+from profiler_machine import (ALGORITHM, CHANNELS, PROTOCOL, RELEASES, machine,
+                              tool)
 
 GROUP, COLL, P2P, KERNEL = 1, 2, 4, 64
 LAUNCH = 1 << 11
 RANKS = 2
-
-
-# What NCCL's model comes to for few bytes between two GPUs on NVLink.
-ALGORITHM, PROTOCOL, CHANNELS = "RING", "LL", 1
 
 
 class Expected:

@@ -27,14 +27,18 @@ for folder; do set -- "$@" "-I$folder"; shift; done
 [ "$(wc -l <"$scratch/hooked")" -ge 20 ] || complain "no rows found"
 nm -D --defined-only "$library" | awk '$2 != "A" {print $3}' |
     sort >"$scratch/exported"
-grep '@COMMTRACE$' "$scratch/exported" | sed 's/@.*//' |
+grep '[^@]@COMMTRACE$' "$scratch/exported" | sed 's/@.*//' |
     diff "$scratch/hooked" - || complain "exports differ"
+# NCCL looks these up.
+[ "$(grep '^ncclProfiler_v[4-7]@@COMMTRACE$' "$scratch/exported" | wc -l)" -eq 4 ] ||
+    complain "the plugin is not there in each version"
 grep '^cuda' "$scratch/exported" | sed 's/@.*//' | uniq -c |
     awk '$1 != 4 {print; bad = 1} END {exit bad}' ||
     complain "not there for each version of cudart"
 # A default version would be seen by a program that probes for the name.
 grep -v -e '^[a-zA-Z0-9_]*@COMMTRACE$' -e '@libcudart.so.1[123.0]*$' \
-    -e '^dlsym@GLIBC_2.[0-9.]*$' "$scratch/exported" | grep -v '^dlsym@@GLIBC_2.34$' &&
+    -e '^dlsym@GLIBC_2.[0-9.]*$' "$scratch/exported" | grep -v -e '^dlsym@@GLIBC_2.34$' \
+    -e '^ncclProfiler_v[4-7]@@COMMTRACE$' &&
     complain "exported in a way of its own"
 [ "$(grep -c '^dlsym@' "$scratch/exported")" -eq 2 ] ||
     complain "dlsym is not in both versions of the C library"

@@ -1,0 +1,559 @@
+#include "choices.h"
+
+#include "captured.h"
+#include "choice_classes.h"
+#include "clock.h"
+#include "commtrace/ops.h"
+#include "expected.h"
+#include "profiler.h"
+
+#include <stdlib.h>
+
+enum { CALLS = 1 << 12, REPLAYS = 1 << 14, BATCH_MAX = 1 << 15 };
+enum { FEW_PLACES = PROFILER_EVENTS / 4 };
+#define QUIET_NS INT64_C(50000000)
+#define LATE_NS INT64_C(1000000000)
+
+/* A communicator of the program's. */
+struct known {
+    int64_t id;
+    bool has_hash;
+    uint64_t hash;
+    int64_t nranks, rank;
+    int64_t enter_ns, ready_ns;
+    bool forgotten; /* the program has destroyed it */
+    struct profiled *profiled;
+    uint32_t calls[CT_OP_COUNT]; /* so far */
+    uint32_t *transfers;         /* [2 * peer]: sends to it, recvs from it */
+    struct expected_list expected[CT_OP_COUNT];
+    struct expected_list replays;
+};
+
+/* What NCCL tells of. */
+struct told {
+    struct told *next;
+    struct profiled *profiled;
+    struct known *known; /* NULL: not joined yet, or its end came */
+    uint64_t end;        /* of its events, once it is over */
+    bool over;
+};
+
+/* Of an event in the queue. */
+struct reading {
+    uint64_t position; /* that it is of, and one */
+    bool released;
+    bool met;
+    bool stored;
+    int64_t class, n, launch;
+    uint32_t ended; /* channels, when last looked at */
+    int64_t since_ns;
+};
+
+struct choices {
+    struct known **known; /* by number */
+    size_t nknown;
+    struct told *told;
+    bool was_told;
+    struct captured *captured;
+    struct choice_classes classes;
+    struct reading readings[PROFILER_EVENTS];
+    struct choices_losses losses;
+};
+
+static const struct {
+    enum ct_op base;
+    enum ct_op_class class;
+    enum ct_op_size size;
+} infos[] = {
+#define OP(id_, name_, fn_, since_, base_, class_, size_, ...) \
+    {CT_OP_##base_, CT_##class_, CT_##size_},
+#include "commtrace/nccl_ops.def"
+};
+
+static const uint8_t type_bytes[] = {
+#define TYPE(id_, value_, name_, bytes_) [value_] = (bytes_),
+#include "commtrace/nccl_types.def"
+};
+
+struct choices *choices_open(void)
+{
+    struct choices *choices = calloc(1, sizeof(*choices));
+    if (choices && !(choices->captured = captured_open())) {
+        free(choices);
+        return NULL;
+    }
+    return choices;
+}
+
+static void free_known(struct known *known)
+{
+    for (int i = 0; i < CT_OP_COUNT; i++)
+        expected_release(&known->expected[i]);
+    expected_release(&known->replays);
+    free(known->transfers);
+    free(known);
+}
+
+void choices_close(struct choices *choices)
+{
+    if (!choices)
+        return;
+    for (size_t i = 0; i < choices->nknown; i++)
+        if (choices->known[i])
+            free_known(choices->known[i]);
+    while (choices->told) {
+        struct told *next = choices->told->next;
+        free(choices->told);
+        choices->told = next;
+    }
+    free((void *)choices->known);
+    captured_close(choices->captured);
+    free(choices);
+}
+
+/* ---- calls ---- */
+
+static struct known *find(const struct choices *choices, int64_t id)
+{
+    return id >= 0 && (size_t)id < choices->nknown ? choices->known[id] : NULL;
+}
+
+static bool make_room(struct choices *choices, size_t id)
+{
+    if (id < choices->nknown)
+        return true;
+    size_t n = 2 * id + 16;
+    struct known **known = realloc((void *)choices->known, n * sizeof(*known));
+    if (!known)
+        return false;
+    for (size_t i = choices->nknown; i < n; i++)
+        known[i] = NULL;
+    choices->known = known;
+    choices->nknown = n;
+    return true;
+}
+
+void choices_meet(struct choices *choices, const struct comm_facts *facts)
+{
+    const struct row_comm *row = &facts->row;
+    struct known *known;
+    if (!make_room(choices, (size_t)row->id) || choices->known[row->id] ||
+        !(known = calloc(1, sizeof(*known))))
+        return;
+    *known = (struct known){
+        .id = row->id,
+        .has_hash = facts->nccl.known,
+        .hash = facts->nccl.hash,
+        .nranks = row->nranks,
+        .rank = row->rank,
+        .enter_ns = row->enter_ns,
+        .ready_ns = row->ready_ns,
+    };
+    for (int i = 0; i < CT_OP_COUNT; i++)
+        known->expected[i].most = CALLS;
+    known->replays.most = REPLAYS;
+    choices->known[row->id] = known;
+}
+
+static bool is_transfer(enum ct_op_class class)
+{
+    return class == CT_SEND || class == CT_RECV;
+}
+
+/* Collectives count by kind; sends and recvs by peer, too. */
+static uint32_t next_number(struct known *known, enum ct_op op, int peer)
+{
+    if (!is_transfer(infos[op].class))
+        return known->calls[infos[op].base]++;
+    if (peer < 0 || peer >= known->nranks)
+        return 0;
+    if (!known->transfers)
+        known->transfers =
+            calloc(2 * (size_t)known->nranks, sizeof(*known->transfers));
+    return known->transfers
+               ? known->transfers[2 * peer + (infos[op].class == CT_RECV)]++
+               : 0;
+}
+
+static uint64_t bytes_of(const struct known *known, const struct ct_slot *slot)
+{
+    int type = slot->u.call.type;
+    uint64_t bytes = type >= 0 && type < CT_TYPE_COUNT
+                         ? slot->u.call.count * type_bytes[type]
+                         : 0;
+    return infos[slot->op].size == CT_ALL_SHARES
+               ? bytes * (uint64_t)known->nranks
+               : bytes;
+}
+
+static bool has_failed(const struct ct_slot *slot)
+{
+    int32_t result = atomic_load_explicit(&slot->result, memory_order_relaxed);
+    return result != ncclSuccess && result != ncclInProgress;
+}
+
+void choices_expect(struct choices *choices, const struct ct_slot *slot,
+                    bool left)
+{
+    struct known *known = find(choices, slot->comm);
+    if (!known || slot->flags & CT_FLAG_ZERO || known->nranks == 1 ||
+        slot->op >= CT_OP_COUNT || infos[slot->op].size == CT_NO_SHARE)
+        return;
+    const struct expected call = {
+        .bytes = bytes_of(known, slot),
+        .n = next_number(known, slot->op, slot->u.call.peer),
+        .peer = is_transfer(infos[slot->op].class) ? slot->u.call.peer : -1,
+        .kind = (uint16_t)infos[slot->op].base,
+    };
+    if (left && has_failed(slot))
+        return;
+    if (!(slot->flags & CT_FLAG_CAPTURED))
+        expected_add(&known->expected[call.kind], &call);
+    else if (slot->u.call.graph)
+        captured_add(choices->captured, slot->u.call.graph,
+                     &(struct captured_call){slot->comm, call});
+}
+
+void choices_graph(struct choices *choices, const struct ct_slot *slot)
+{
+    captured_join(choices->captured, slot->u.graph.id, slot->u.graph.first,
+                  slot->u.graph.second);
+}
+
+struct repeating {
+    struct choices *choices;
+    int64_t launch;
+};
+
+static void repeat(void *arg, const struct captured_call *captured)
+{
+    const struct repeating *repeating = arg;
+    struct known *known = find(repeating->choices, captured->comm);
+    struct expected call = captured->call;
+    call.launch = repeating->launch;
+    if (known)
+        expected_add(&known->replays, &call);
+}
+
+void choices_launch(struct choices *choices, const struct ct_slot *slot,
+                    int64_t id)
+{
+    captured_each(choices->captured, slot->u.graph_launch.graph, repeat,
+                  &(struct repeating){choices, id});
+}
+
+void choices_forget(struct choices *choices, int64_t comm)
+{
+    struct known *known = find(choices, comm);
+    if (known)
+        known->forgotten = true;
+}
+
+/* ---- communicators ---- */
+
+static void meet_new(struct choices *choices)
+{
+    struct told **end = &choices->told;
+    struct profiled *new = profiler_new_comms();
+    while (new &&*end)
+        end = &(*end)->next;
+    choices->was_told |= new != NULL;
+    while (new) {
+        struct profiled *next = new->next;
+        struct told *told = malloc(sizeof(*told));
+        if (told) {
+            *told = (struct told){.profiled = new};
+            *end = told;
+            end = &told->next;
+        }
+        new->reader = told;
+        new = next;
+    }
+}
+
+/* How well a communicator of the program's fits one that NCCL tells of: by
+ * NCCL's number, which may repeat and is not known of all, and by the time. */
+static int fits(const struct known *known, const struct profiled *profiled)
+{
+    if (known->profiled || known->rank != profiled->rank ||
+        known->nranks != profiled->nranks)
+        return 0;
+    bool by_hash = known->has_hash && known->hash == profiled->hash;
+    bool by_time = known->enter_ns <= profiled->at_ns &&
+                   profiled->at_ns <= known->ready_ns;
+    return 2 * by_hash + by_time;
+}
+
+static void add_comm(const struct known *known, const struct profiled *profiled,
+                     struct batch *batch)
+{
+    struct row *row = batch_add(batch, ROW_nccl_comm);
+    if (!row)
+        return;
+    row->rowid = 2 * known->id + 1;
+    row->u.nccl_comm = (struct row_nccl_comm){
+        .comm = known->id,
+        .hash = (int64_t)profiled->hash,
+        .nodes = profiled->nodes,
+        .local_ranks = CT_NULL,
+        .mnnvl = CT_NULL,
+        .channels = CT_NULL,
+        .nvls_channels = CT_NULL,
+        .p2p_channels = CT_NULL,
+        .source = "plugin",
+    };
+}
+
+static void join(struct choices *choices, struct told *told,
+                 struct batch *batch)
+{
+    struct known *best = NULL;
+    int most = 0;
+    for (size_t i = 0; i < choices->nknown; i++) {
+        struct known *known = choices->known[i];
+        int fit = known ? fits(known, told->profiled) : 0;
+        if (fit > most) {
+            best = known;
+            most = fit;
+        }
+    }
+    if (!best)
+        return;
+    best->profiled = told->profiled;
+    told->known = best;
+    add_comm(best, told->profiled, batch);
+}
+
+static void join_new(struct choices *choices, struct batch *batch)
+{
+    meet_new(choices);
+    for (struct told *told = choices->told; told; told = told->next)
+        if (!told->known)
+            join(choices, told, batch);
+}
+
+static void let_known_go(struct choices *choices, struct known *known)
+{
+    choices->known[known->id] = NULL;
+    free_known(known);
+}
+
+/* Those that are over and whose events are read. */
+static void let_go(struct choices *choices)
+{
+    struct told **at = &choices->told, *told;
+    uint64_t head = profiler_head(), tail = profiler_tail();
+    while ((told = *at)) {
+        /* Acquire: all of its events are in the queue. */
+        if (!told->over &&
+            atomic_load_explicit(&told->profiled->over, memory_order_acquire)) {
+            told->over = true;
+            told->end = profiler_head();
+        }
+        if (!told->over || tail < told->end) {
+            at = &told->next;
+            continue;
+        }
+        if (told->known)
+            told->known->profiled = NULL;
+        profiler_give_back(told->profiled);
+        *at = told->next;
+        free(told);
+    }
+    for (size_t i = 0; head == tail && i < choices->nknown; i++)
+        if (choices->known[i] && choices->known[i]->forgotten &&
+            !choices->known[i]->profiled)
+            let_known_go(choices, choices->known[i]);
+}
+
+/* ---- events ---- */
+
+static const struct expected *find_replay(struct known *known,
+                                          const struct expected *like)
+{
+    const struct expected *call = expected_find(&known->replays, like);
+    if (call)
+        expected_drop_launches(&known->replays, call->launch);
+    return call;
+}
+
+static const struct expected *find_call(struct known *known,
+                                        const struct expected *like)
+{
+    return expected_find(&known->expected[like->kind], like);
+}
+
+/* Where the graph is only supposed, the other way is tried as well. */
+static void meet(struct choices *choices, const struct profiler_event *event,
+                 struct reading *reading, struct known *known,
+                 struct batch *batch)
+{
+    const struct expected like = {
+        .bytes = event->bytes, .peer = event->peer, .kind = event->kind};
+    const struct expected *call =
+        event->replay ? find_replay(known, &like) : find_call(known, &like);
+    if (!call)
+        call =
+            event->replay ? find_call(known, &like) : find_replay(known, &like);
+    reading->n = call ? call->n : CT_NULL;
+    reading->launch = call && call->launch ? call->launch : CT_NULL;
+    reading->class =
+        choice_classes_find(&choices->classes, known->id, event, batch);
+    reading->met = true;
+}
+
+static void store(struct reading *reading, const struct profiler_event *event,
+                  bool complete, struct batch *batch)
+{
+    uint64_t begin =
+        atomic_load_explicit(&event->begin_ns, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&event->end_ns, memory_order_relaxed);
+    bool timed = complete && begin && end >= begin;
+    struct row *row = batch_add(batch, ROW_choice);
+    if (!row)
+        return;
+    row->u.choice = (struct row_choice){
+        .id = 2 * (int64_t)(reading->position - 1) + 1,
+        .class = reading->class,
+        .n = reading->n,
+        .launch = reading->launch,
+        .start_ns = timed ? (int64_t)begin : CT_NULL,
+        .gpu_ns = timed ? (int64_t)(end - begin) : CT_NULL,
+    };
+    reading->stored = true;
+}
+
+/* All channels have ended; some releases say a wrong number of them, so quiet
+ * will do. */
+static bool is_complete(struct reading *reading,
+                        const struct profiler_event *event)
+{
+    if (!profiler_times_kernels())
+        return true;
+    uint32_t ended = atomic_load_explicit(&event->ended, memory_order_acquire);
+    uint32_t begun = atomic_load_explicit(&event->begun, memory_order_relaxed);
+    if (!ended || ended < begun)
+        return false;
+    if (event->channels && ended >= event->channels)
+        return true;
+    int64_t now = clock_ns();
+    if (ended != reading->ended) {
+        reading->ended = ended;
+        reading->since_ns = now;
+    }
+    return now - reading->since_ns > QUIET_NS;
+}
+
+static struct reading *reading_of(struct choices *choices, uint64_t position)
+{
+    struct reading *reading = &choices->readings[position % PROFILER_EVENTS];
+    if (reading->position != position + 1)
+        *reading = (struct reading){.position = position + 1};
+    return reading;
+}
+
+static void release(struct reading *reading)
+{
+    reading->released = profiler_release(reading->position - 1);
+}
+
+struct adding {
+    struct choices *choices;
+    struct batch *batch;
+    uint64_t next;
+    uint64_t head;
+    bool force, last;
+};
+
+/* False: its call is not known yet, nor are those after it. */
+static bool add_event(const struct adding *adding, struct reading *reading,
+                      struct profiler_event *event)
+{
+    struct choices *choices = adding->choices;
+    struct told *told = event->comm->reader;
+    if (!reading->met && event->after > adding->next && !adding->last)
+        return false;
+    if (!told || !told->known) {
+        choices->losses.strangers++;
+        release(reading);
+        return true;
+    }
+    if (!reading->met)
+        meet(choices, event, reading, told->known, adding->batch);
+    bool complete = is_complete(reading, event);
+    bool scarce =
+        adding->head - reading->position > PROFILER_EVENTS - FEW_PLACES;
+    bool give_up = adding->last || scarce;
+    if (complete || ((adding->force || give_up) && !reading->stored))
+        store(reading, event, complete, adding->batch);
+    if (complete || give_up) {
+        release(reading);
+        choices->losses.untimed += !complete && reading->released;
+    }
+    return true;
+}
+
+/* A thread that died while it wrote an event leaves it as it is. */
+static bool is_given_up(struct reading *reading)
+{
+    int64_t now = clock_ns();
+    if (!reading->since_ns)
+        reading->since_ns = now;
+    return now - reading->since_ns > LATE_NS;
+}
+
+void choices_add(struct choices *choices, uint64_t next, bool force, bool last,
+                 struct batch *batch)
+{
+    struct adding adding = {choices, batch, next, profiler_head(), force, last};
+    join_new(choices, batch);
+    for (uint64_t at = profiler_tail();
+         at != adding.head && batch->n < BATCH_MAX; at++) {
+        struct reading *reading = reading_of(choices, at);
+        if (reading->released)
+            continue;
+        struct profiler_event *event = profiler_look(at);
+        if (event ? !add_event(&adding, reading, event) : !is_given_up(reading))
+            break;
+    }
+    let_go(choices);
+}
+
+uint64_t choices_discard(struct choices *choices)
+{
+    uint64_t n = 0, head = profiler_head();
+    meet_new(choices);
+    for (uint64_t at = profiler_tail(); at != head; at++) {
+        struct reading *reading = reading_of(choices, at);
+        if (!reading->released && profiler_look(at)) {
+            n += !reading->stored;
+            release(reading);
+        }
+    }
+    let_go(choices);
+    return n;
+}
+
+bool choices_wait(const struct choices *choices)
+{
+    uint64_t head = profiler_head();
+    for (uint64_t at = profiler_tail(); at != head; at++) {
+        const struct reading *reading =
+            &choices->readings[at % PROFILER_EVENTS];
+        const struct profiler_event *event = profiler_look(at);
+        if (event && !(reading->position == at + 1 && reading->released) &&
+            profiler_times_kernels())
+            return true;
+    }
+    return false;
+}
+
+bool choices_are_untold(const struct choices *choices)
+{
+    return choices->nknown && !choices->was_told;
+}
+
+struct choices_losses choices_losses(const struct choices *choices)
+{
+    return choices ? choices->losses : (struct choices_losses){0};
+}
