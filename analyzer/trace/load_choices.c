@@ -126,7 +126,7 @@ static void load_rows(struct ct_loader *loader, const struct ct_ids *ids)
 
     ct_rows_open(&rows, loader, "choice",
                  "SELECT class, n, launch, start_ns, gpu_ns FROM choice"
-                 " ORDER BY id");
+                 " WHERE n NOT NULL ORDER BY id");
     while (ct_rows_next(&rows)) {
         const int64_t launch = ct_rows_opt(&rows, 2, "launch", 0, INT64_MAX, 0);
         const struct ct_choice_row row = {
