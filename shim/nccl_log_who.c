@@ -245,7 +245,7 @@ struct log_thread *log_who(struct nccl_log *log, struct text host, int64_t pid,
         forget_all(log);
         process = find_process(log, host, pid);
     }
-    if (log->pid || !log->process)
+    if (text_size(host) && (log->pid || !log->process))
         log->process = process;
     uint64_t hash = hash_add(process, (uint64_t)tid);
     struct log_thread *set =

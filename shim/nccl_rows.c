@@ -380,9 +380,9 @@ static void put(struct reading *reading, const struct nccl_log_fact *fact,
                 struct row *row)
 {
     struct nccl_rows *rows = reading->rows;
-    struct set *set = fact->comm.pointer
+    struct set *set = fact->comm.pointer && !fact->comm.likely
                           ? obtain_set(rows, reading->copy, &fact->comm)
-                          : NULL;
+                          : NULL; /* else one of several */
     if (set && !set->comm && rows->nwaiting < WAITING) {
         struct waiting *waiting = malloc(sizeof(*waiting));
         if (!waiting)

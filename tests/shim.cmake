@@ -131,6 +131,8 @@ function(add_record_test name)
 endfunction()
 add_record_test(record
   ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_record.py)
+add_record_test(nccl_whose
+  ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_nccl_whose.py)
 add_record_test(topology
   ${PYTHON3} -B ${CMAKE_CURRENT_LIST_DIR}/e2e/test_topology.py)
 add_record_test(life
