@@ -45,7 +45,8 @@ function(add_shim_unit name)
   set_tests_properties(unit.shim_${name} PROPERTIES LABELS unit
     SKIP_RETURN_CODE 77)
 endfunction()
-foreach(name capture comm config identity nics profiler publish rescue ring soak trace views)
+foreach(name capture comm config identity nccl_settings nics profiler publish
+        rescue ring soak trace views)
   add_shim_unit(${name})
 endforeach()
 
@@ -169,6 +170,12 @@ target_link_libraries(two_copies PRIVATE
   commtrace_flags Threads::Threads ${CMAKE_DL_LIBS})
 add_record_test(two_copies
   ${PYTHON3} -B ${e2e}/test_two_copies.py $<TARGET_FILE:two_copies>)
+
+# NCCL's log, asked for and not.
+add_executable(getenv_job ${e2e}/getenv_job.c)
+target_link_libraries(getenv_job PRIVATE fabric_jobs Threads::Threads)
+add_record_test(nccl_log
+  ${PYTHON3} -B ${e2e}/test_nccl_log.py $<TARGET_FILE:getenv_job>)
 
 # The same answers in every way to come to a function.
 set(ways ${CMAKE_BINARY_DIR}/ways)

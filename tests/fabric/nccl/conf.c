@@ -32,15 +32,25 @@ static void load_file(const char *path)
     fclose(file);
 }
 
-/* The home of the user, whatever HOME says. */
+/* Until 2.29 the user's own, whatever HOME says. */
+static const char *home(void)
+{
+    const struct passwd *user;
+
+    if (nccl_release() >= 23003)
+        return getenv("HOME");
+    user = getpwuid(getuid());
+    return user ? user->pw_dir : NULL;
+}
+
 static void load_home(void)
 {
-    const struct passwd *user = getpwuid(getuid());
+    const char *folder = home();
     char path[PATH_MAX];
 
-    if (!user || !user->pw_dir)
+    if (!folder)
         return;
-    snprintf(path, sizeof(path), "%s/.nccl.conf", user->pw_dir);
+    snprintf(path, sizeof(path), "%s/.nccl.conf", folder);
     load_file(path);
 }
 
