@@ -61,9 +61,41 @@ static const char view_link[] =
     "  FROM v_conn c JOIN comm m ON m.id = c.comm\n"
     "  WHERE m.rank IN (c.src, c.dst) GROUP BY 1, 2";
 
-_Static_assert(CT_FLAG_GROUP_TIME == 2 && CT_FLAG_IN_CALL == 128 &&
-                   CT_FLAG_RUNNING == 256 && CT_FLAG_SIMULATED == 1024,
-               "the flags that view_op names by number");
+_Static_assert(CT_FLAG_GROUP_TIME == 2 && CT_FLAG_ZERO == 64 &&
+                   CT_FLAG_IN_CALL == 128 && CT_FLAG_RUNNING == 256 &&
+                   CT_FLAG_SIMULATED == 1024,
+               "the flags that views name by number");
+
+/* What NCCL chose for each op: by the order within communicator and kind (of
+ * sends and recvs: and peer), where the bytes agree, which are S or one rank's
+ * share. The profiler's word before the log's. The casts give the numbers an
+ * affinity, without which SQLite joins by none of them. */
+static const char view_choice[] =
+    "CREATE VIEW v_choice AS SELECT\n"
+    "  n.id AS op, h.algorithm, h.protocol, h.channels, h.source\n"
+    "FROM (SELECT x.n, g.comm, b.base,\n"
+    "    CAST(coalesce(g.peer, -1) AS INTEGER) AS peer,\n"
+    "    g.bytes, g.algorithm, g.protocol, g.channels, g.source\n"
+    "  FROM choice_class g JOIN op_kind b ON b.id = g.kind\n"
+    "    JOIN choice x ON x.class = g.id\n"
+    "  WHERE x.launch IS NULL AND g.source = (SELECT max(source)\n"
+    "    FROM choice_class WHERE comm = g.comm AND kind = g.kind)) h\n"
+    "CROSS JOIN (SELECT o.id, c.comm, k.base, m.nranks,\n"
+    "    c.count * t.bytes AS share,\n"
+    "    CAST(CASE WHEN k.class IN ('SEND', 'RECV') THEN c.peer\n"
+    "      ELSE -1 END AS INTEGER) AS peer,\n"
+    "    CAST(row_number() OVER (PARTITION BY c.comm, k.base,\n"
+    "      CASE WHEN k.class IN ('SEND', 'RECV') THEN c.peer END\n"
+    "      ORDER BY o.id) - 1 AS INTEGER) AS n\n"
+    "  FROM op o JOIN op_class c ON c.id = o.class\n"
+    "    JOIN op_kind k ON k.id = c.kind\n"
+    "    JOIN comm m ON m.id = c.comm\n"
+    "    JOIN data_type t ON t.id = c.type\n"
+    "  WHERE NOT o.flags & 64 AND m.nranks > 1\n"
+    "    AND o.flags >> 16 IN (0, 7)) n\n"
+    "  ON n.n = h.n AND n.comm = h.comm AND n.base = h.base\n"
+    "    AND n.peer = h.peer\n"
+    "    AND h.bytes IN (n.share, n.share * n.nranks)";
 
 /* Everything of an op that a person wants to read, in one place. The times of
  * a grouped op are those of what its bracket launched on its communicator and
@@ -86,6 +118,7 @@ static const char view_op[] =
     "  CASE WHEN o.flags & 2 AND l.gpu_ns IS NOT NULL THEN 'group'\n"
     "    WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
     "    ELSE 'host' END AS time_source,\n"
+    "  h.algorithm, h.protocol, h.channels,\n"
     "  CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
     "    WHEN l.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
     "    WHEN l.flags & 1024 THEN 'simulated'\n"
@@ -106,6 +139,7 @@ static const char view_op[] =
     "  LEFT JOIN v_link y ON y.comm = c.comm AND y.peer IS CASE\n"
     "    WHEN k.class IN ('SEND', 'RECV') THEN c.peer END\n"
     "  LEFT JOIN link_class w ON w.id = y.class\n"
+    "  LEFT JOIN v_choice h ON h.op = o.id\n"
     "  CROSS JOIN process p";
 
 static const char view_comm[] =
@@ -120,8 +154,8 @@ static const char view_comm[] =
 
 int views_create(sqlite3 *db)
 {
-    static const char *const views[] = {view_conn, view_link, view_op,
-                                        view_comm};
+    static const char *const views[] = {view_conn, view_link, view_choice,
+                                        view_op, view_comm};
     int rc = SQLITE_OK;
 
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof views / sizeof *views; i++)
