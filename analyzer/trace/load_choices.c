@@ -24,17 +24,19 @@ void ct_load_libraries(struct ct_loader *loader)
     }
 }
 
-/* False: the row is of something that is not known here. */
+/* False: the row is of something that is not known here, or not told: logs of
+ * old releases name no kind. */
 static bool find_op(struct ct_rows *rows, int column, int *comm_p,
                     enum ct_op *base_p)
 {
     const struct ct_loader *loader = rows->loader;
     const int kind =
-        ct_code_of(&loader->kinds,
-                   ct_rows_int(rows, column + 1, "kind", 0, CT_MAX_CODES - 1));
+        ct_code_of(&loader->kinds, ct_rows_opt(rows, column + 1, "kind", 0,
+                                               CT_MAX_CODES - 1, CT_NONE));
 
-    *comm_p = ct_ids_find(&loader->comm_ids,
-                          ct_rows_int(rows, column, "comm", 0, INT32_MAX));
+    *comm_p =
+        ct_ids_find(&loader->comm_ids,
+                    ct_rows_opt(rows, column, "comm", 0, INT32_MAX, CT_NONE));
     if (*comm_p == CT_NONE || kind == CT_NONE)
         return false;
     *base_p = ct_op_infos[kind].base;

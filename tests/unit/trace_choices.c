@@ -170,12 +170,15 @@ static void test_more_choices(void **state)
     choice(db, 3, 11, 1);
     choice(db, 4, 11, 4294967295u);
     choice(db, 5, 99, 2); /* of no class */
+    files_sql(db, "INSERT INTO choice_class VALUES (12, NULL, NULL, 4000, NULL,"
+                  " 'RING', 'LL', 1, 'log')");
+    choice(db, 6, 12, 0); /* of nobody knows what */
     files_end(db);
     trace = files_open(folder);
     p = &trace->processes[0];
     assert_int_equal(chosen(trace, 0, 0), 11);
-    assert_int_equal(p->choices, 5);
-    assert_int_equal(p->unplaced, 4);
+    assert_int_equal(p->choices, 6);
+    assert_int_equal(p->unplaced, 5);
     assert_int_equal(p->nchoice_stops, 1);
     assert_int_equal(p->choice_stops[0].op, p->nops);
     files_close(trace, folder);
