@@ -614,7 +614,7 @@ static void announce_choice(const struct op *op)
 
 static void announce_choices(const struct op *ops, int n)
 {
-    int *order = malloc((size_t)n * sizeof(*order));
+    int *order = calloc((size_t)n, sizeof(*order));
 
     if (!order)
         return;

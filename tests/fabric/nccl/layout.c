@@ -84,7 +84,7 @@ static int fewest_nics(const struct layout *l, const struct ncclComm *comm)
 static int graph_channels(const struct layout *l)
 {
     if (l->nodes > 1)
-        return l->nics;
+        return l->nics > 1 ? l->nics : 1;
     return fabric_config()->hardware.nvlink && l->nranks > 1 ? 4 : 1;
 }
 
@@ -151,7 +151,7 @@ static struct layout *make(const struct ncclComm *comm)
     l->nvls_channels = l->nranks > 1 && transport_has_nvls(l) ? 16 : 0;
     l->p2p_channels = l->channels;
     l->p2p_channels_per_peer = l->nodes > 1 ? 1 : 2;
-    l->ring = calloc((size_t)l->channels * (size_t)l->nranks, sizeof(int));
+    l->ring = calloc((size_t)l->channels, (size_t)l->nranks * sizeof(int));
     if (!l->ring)
         goto err_free;
     for (int c = 0; c < l->channels; c++)

@@ -113,13 +113,13 @@ static unsigned read_mask(void)
     snprintf(names, sizeof(names), "%s", text);
     for (char *name = strtok_r(names, ",", &save); name;
          name = strtok_r(NULL, ",", &save)) {
-        int not = invert;
+        int without = invert;
 
         if (each && *name == '^') {
-            not = 1;
+            without = 1;
             name++;
         }
-        bits = not ? bits & ~subsystem_of(name) : bits | subsystem_of(name);
+        bits = without ? bits & ~subsystem_of(name) : bits | subsystem_of(name);
     }
     return bits;
 }
@@ -292,8 +292,8 @@ static void version_text(char *text, size_t size)
     cuDriverGetVersion(&cuda);
     snprintf(text, size, "NCCL version %d.%d.%d+cuda%d.%d",
              old ? code / 1000 : code / 10000,
-             old ? code / 100 % 10 : code / 100 % 100,
-             old ? code % 100 : code % 100, cuda / 1000, cuda / 10 % 100);
+             old ? code / 100 % 10 : code / 100 % 100, code % 100, cuda / 1000,
+             cuda / 10 % 100);
 }
 
 /* Before 2.22 it goes to stdout whenever there is any output at all, wherever

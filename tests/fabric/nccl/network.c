@@ -13,13 +13,13 @@
  * so, or with "^" the others. */
 static int is_listed(const char *list, const char *name)
 {
-    int not = *list == '^';
+    int without = *list == '^';
     int exact;
     int found = 0;
     char text[512];
     char *save = NULL;
 
-    list += not ;
+    list += without;
     exact = *list == '=';
     list += exact;
     snprintf(text, sizeof(text), "%s", list);
@@ -29,7 +29,7 @@ static int is_listed(const char *list, const char *name)
         found |=
             exact ? !strcmp(item, name) : !strncmp(item, name, strlen(item));
     }
-    return found != not ;
+    return found != without;
 }
 
 static void add_nic(struct network *n, int place, const char *name,

@@ -246,7 +246,7 @@ static void post(struct plan *plan)
 static void tell_plan(struct plan *plan)
 {
     struct ct_profiler_event_v5 event = {.type = CT_PROFILER_GROUP};
-    int *order = malloc((size_t)plan->n * sizeof(*order));
+    int *order = calloc((size_t)plan->n, sizeof(*order));
     int group = 0, kernels = 0;
 
     if (!order)

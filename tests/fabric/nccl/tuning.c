@@ -331,10 +331,10 @@ const char *tuning_function_name(enum function function)
 /* Whether a list like "Ring,Tree" or "^NVLS" allows it. */
 static int list_allows(const char *list, size_t n, const char *name)
 {
-    int not = n && *list == '^';
+    int without = n && *list == '^';
     int found = 0;
 
-    for (size_t i = (size_t) not ; i < n;) {
+    for (size_t i = (size_t)without; i < n;) {
         size_t len = strcspn(list + i, ",;");
 
         if (i + len > n)
@@ -342,7 +342,7 @@ static int list_allows(const char *list, size_t n, const char *name)
         found |= len == strlen(name) && !strncasecmp(list + i, name, len);
         i += len + 1;
     }
-    return found != not ;
+    return found != without;
 }
 
 /* Parts between semicolons: "Ring;allreduce:tree,ring". The last part that is
