@@ -197,7 +197,8 @@ void choices_expect(struct choices *choices, const struct ct_slot *slot,
 {
     struct known *known = find(choices, slot->comm);
     if (!known || slot->flags & CT_FLAG_ZERO || known->nranks == 1 ||
-        slot->op >= CT_OP_COUNT || infos[slot->op].size == CT_NO_SHARE)
+        slot->op >= CT_OP_COUNT || infos[slot->op].size == CT_NO_SHARE ||
+        (left && has_failed(slot)))
         return;
     const struct expected call = {
         .bytes = bytes_of(known, slot),
@@ -205,8 +206,6 @@ void choices_expect(struct choices *choices, const struct ct_slot *slot,
         .peer = is_transfer(infos[slot->op].class) ? slot->u.call.peer : -1,
         .kind = (uint16_t)infos[slot->op].base,
     };
-    if (left && has_failed(slot))
-        return;
     if (!(slot->flags & CT_FLAG_CAPTURED))
         expected_add(&known->expected[call.kind], &call);
     else if (slot->u.call.graph)
