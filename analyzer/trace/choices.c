@@ -347,6 +347,15 @@ static void set_choice(struct ct_process *p, int op, int class)
     p->op_choices[op] = class;
 }
 
+/* The first run says it, where the profiler said nothing of the op by itself. */
+static void set_replayed(struct ct_process *p, int op, int class)
+{
+    const int now = p->op_choices[op];
+
+    if (now == CT_NONE || !p->choice_classes[now].by_plugin)
+        set_choice(p, op, class);
+}
+
 static bool is_believed(const struct joining *j, int op)
 {
     return op < j->stops[class_of(j, op)->comm].op;
@@ -371,8 +380,7 @@ static int64_t place(struct joining *j)
         op = op_of_replay(j, i);
         if (op == CT_NONE || !is_believed(j, op) || !is_said_of(j, op, i))
             continue;
-        if (j->p->op_choices[op] == CT_NONE)
-            j->p->op_choices[op] = rows[i].cls;
+        set_replayed(j->p, op, rows[i].cls);
         add_kernel(j, op, &rows[i]);
         placed++;
     }

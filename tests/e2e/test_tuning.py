@@ -1,7 +1,8 @@
 """Acceptance: with COMMTRACE_NCCL_LOG=tuning NCCL's own predictions stand
 beside fit and prior. They are computed here again, from the table and the lines
 that NCCL prints into a log of the user's own for the same job, and with the
-formula of its tuning.cc."""
+formula of its tuning.cc. And NCCL's profiler says the same of each call as its
+log does."""
 import collections
 import glob
 import json
@@ -57,12 +58,12 @@ def machine(tmp):
     return path[:-len(".fabric")]
 
 
-def run(tmp, name, argv, **env):
+def run(tmp, name, argv, ranks=RANKS, **env):
     """Traces of a job, and its output."""
     trace = os.path.join(tmp, name)
     for variable in [v for v in os.environ if v.startswith("NCCL_")]:
         del os.environ[variable]
-    done = jobs.job(machine(tmp), RANKS, argv, trace, env)
+    done = jobs.job(machine(tmp), ranks, argv, trace, env)
     return trace, done.stdout, done.stderr
 
 
@@ -201,6 +202,55 @@ def check_ops(trace):
     assert quality["by_profiler"] == quality["timed"] == 0, quality
 
 
+def check_profiler(trace):
+    """The profiler's word beside the log's, call by call."""
+    both = told = 0
+    for rank, db in jobs.traces(trace).items():
+        said = collections.defaultdict(dict)
+        for source, comm, kind, n, *way in db.execute(
+                "SELECT h.source, h.comm, h.kind, c.n, h.algorithm, "
+                "h.protocol, h.channels FROM choice c JOIN choice_class h "
+                "ON h.id = c.class WHERE h.peer IS NULL"):
+            assert (comm, kind, n) not in said[source], (rank, source, n)
+            said[source][comm, kind, n] = way
+        for call, way in said["log"].items():
+            assert said["plugin"][call] == way, (rank, call, way,
+                                                 said["plugin"][call])
+            both += 1
+        told += len(said["plugin"])
+    nccl = jobs.report(trace)["jobs"][0]["quality"]["nccl"]
+    ops = json.loads(jobs.commtrace("ops", "--json", trace))["jobs"][0]["ops"]
+    collectives = [op for op in ops if op["kind"] not in ("send", "recv")]
+    assert nccl["unplaced"] == nccl["disagreed"] == nccl["by_log"] == 0, nccl
+    assert nccl["by_profiler"] == nccl["timed"] == len(ops), nccl
+    assert told == len(collectives) and both > 0, (told, both)
+    for op in ops:
+        # Both are taken around one kernel here, and a GPU's clock ticks.
+        assert op["kernel_us"] <= op["gpu_us"] + .1, op
+    return both
+
+
+def check_graphs(trace):
+    """Runs of graphs have kernel times, and choices as at their capture."""
+    report = jobs.report(trace)["jobs"][0]["quality"]
+    graphs, nccl = report["graphs"], report["nccl"]
+    assert nccl["replays"] == graphs["runs"] > 0, report
+    assert nccl["unplaced"] == nccl["disagreed"] == 0, nccl
+    ops = json.loads(jobs.commtrace("ops", "--json", trace))["jobs"][0]["ops"]
+    captured = [op for op in ops if "captured" in (op["state"] or "")
+                and op["kind"] == "all_reduce"]
+    assert captured and graphs["timed_ops"] == len(captured), graphs
+    for op in captured:
+        assert op["runs"] > 1 and op["gpu_us"] > 0 and op["algorithm"], op
+        assert op["transfer_us"] <= op["gpu_us"], op
+    db = trace + ".job.db"
+    jobs.commtrace("merge", "--db", db, trace)
+    runs = dict(sqlite3.connect(db).execute(
+        "SELECT process * 1000 + op, count(DISTINCT launch) FROM kernel "
+        "WHERE launch NOT NULL GROUP BY 1"))
+    assert sum(runs.values()) == graphs["runs"], (runs, graphs)
+
+
 def main():
     for argv, env in JOBS:
         with jobs.Scratch() as tmp:
@@ -220,8 +270,16 @@ def main():
             assert ways == {"TREE"} if env else "RING" in ways, ways
             calls = check_model(trace, ours[0])
             check_ops(trace)
-            print("%s: %d tables, %d lines, %d collectives" % (
-                argv[0], len(ours[0]), sum(ours[1].values()), calls))
+            trace, _, _ = run(tmp, "both", argv, COMMTRACE_NCCL_LOG="tuning",
+                              COMMTRACE_PROFILER="kernel", **env)
+            both = check_profiler(trace)
+            print("%s: %d tables, %d lines, %d collectives, %d by both" % (
+                argv[0], len(ours[0]), sum(ours[1].values()), calls, both))
+    with jobs.Scratch() as tmp:
+        trace, _, _ = run(tmp, "graphs", ["graph_job", "replay"], ranks=2,
+                          COMMTRACE_NCCL_LOG="tuning",
+                          COMMTRACE_PROFILER="kernel")
+        check_graphs(trace)
 
 
 if __name__ == "__main__":
