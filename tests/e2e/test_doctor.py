@@ -315,6 +315,8 @@ def python(tmp):
 
 def environment(tmp):
     path = build(tmp, "linked", CALLS, "-L" + FABRIC, "-lnccl")
+    with open(os.path.join(tmp, "nccl.conf"), "w") as conf:
+        conf.write("NCCL_P2P_LEVEL=SYS\nNCCL_DEBUG=INFO\n")
     for env, words in (
             ({"COMMTRACE_TIMING": "al"}, "none of auto|all|off|sample:N"),
             ({"COMMTRACE_MAX_MB": "0"}, "not a number from 1"),
@@ -322,7 +324,14 @@ def environment(tmp):
             ({"COMMTRACE_MAX_MB": "1048576"}, "may write 1 TiB"),
             ({"COMMTRACE_STACKS": "off"}, "callers: COMMTRACE_STACKS"),
             ({"COMMTRACE_TIMING": "off"}, "times: COMMTRACE_TIMING"),
-            ({"NCCL_DEBUG": "INFO"}, "NCCL_DEBUG=INFO stays yours")):
+            ({"NCCL_DEBUG": "INFO"}, "NCCL_DEBUG=INFO stays yours"),
+            ({"NCCL_DEBUG": "INFO"}, "without NCCL_DEBUG_FILE"),
+            ({"NCCL_DEBUG_FILE": "/tmp/x"}, "NCCL_DEBUG is not"),
+            ({"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/tmp/x.%p"},
+             "/tmp/x.%p is read"),
+            ({"NCCL_CONF_FILE": os.path.join(tmp, "nccl.conf")},
+             "NCCL_DEBUG=INFO is set in " + tmp),
+            ({"COMMTRACE_NCCL_LOG": "off"}, "makes them: COMMTRACE_NCCL_LOG")):
         status, got = answer(path, env=env)
         if status or not any(words in f["text"] for f in got["facts"]):
             jobs.fail("%s: %d, %s" % (env, status, got["facts"]))
