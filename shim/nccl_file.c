@@ -549,6 +549,11 @@ int64_t nccl_file_pid(int copy)
     return stage_of(&files[copy]) == THEIRS ? logs.process->pid : 0;
 }
 
+const char *nccl_file_host(int copy)
+{
+    return stage_of(&files[copy]) == THEIRS ? logs.process->host : NULL;
+}
+
 void nccl_file_end(void)
 {
     lock_take(&logs.lock);

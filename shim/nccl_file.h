@@ -45,8 +45,9 @@ const char *nccl_file_absence(int copy);
 /* Whether it may have a line for each collective. */
 bool nccl_file_has_choices(int copy);
 
-/* Of the pid in it: 0 where all lines are of this process. */
+/* Whose lines in it are this process's: 0 and NULL where all are. */
 int64_t nccl_file_pid(int copy);
+const char *nccl_file_host(int copy);
 
 /* Nobody will read any more. */
 void nccl_file_end(void);

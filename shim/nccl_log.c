@@ -13,9 +13,9 @@ struct nccl_log *nccl_log_open(int64_t pid, const char *host,
     log->pid = pid;
     log->sink = sink;
     log->arg = arg;
-    if (host)
+    if (host) /* which NCCL says up to its first dot */
         text_copy(log->host, sizeof(log->host),
-                  (struct text){host, host + strlen(host)});
+                  (struct text){host, host + strcspn(host, ".")});
     return log;
 }
 

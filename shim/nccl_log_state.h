@@ -6,7 +6,7 @@
 #include "text_scan.h"
 
 enum {
-    LOG_HOST = 64,
+    LOG_HOST = 80,
     LOG_LINE = 8192,
     LOG_PROCESSES = 8192, /* a power of two */
     LOG_COMMS = 4096,

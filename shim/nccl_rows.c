@@ -743,8 +743,8 @@ static void open_log(struct reading *reading)
 {
     if (reading->log)
         return;
-    reading->log =
-        nccl_log_open(nccl_file_pid(reading->copy), NULL, take, reading);
+    reading->log = nccl_log_open(nccl_file_pid(reading->copy),
+                                 nccl_file_host(reading->copy), take, reading);
     if (reading->log)
         nccl_log_expect_calls(reading->log);
 }

@@ -34,6 +34,14 @@ sed 's/w1:81:/w1:82:/g' "$log.log" >"$tmp/two.log"
 cmp -s "$tmp/expected" "$tmp/found" || fail "process 82 alone:
 $(diff "$tmp/expected" "$tmp/found")"
 
+# Processes on two hosts may have one number.
+log=$logs/v2.4.8_mpi_two_hosts_socket
+grep '^node-b:' "$log.facts" >"$tmp/expected"
+"$dump" --pid 21 --host node-b.example.org "$log.log" |
+    grep -v '^counts\|message version' >"$tmp/found"
+cmp -s "$tmp/expected" "$tmp/found" || fail "node-b alone:
+$(diff "$tmp/expected" "$tmp/found")"
+
 # same WHAT LOG EXPECTED FOUND
 same() { [ "$3" -eq "$4" ] || fail "$2: $1: expected $3, found $4"; }
 facts() { grep -Ec "$1" "$tmp/facts"; }

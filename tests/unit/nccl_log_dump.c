@@ -1,5 +1,5 @@
-/* nccl_log_dump [--pid PID] [--piece BYTES] FILE: prints the facts of a log of
- * NCCL's, one a line, and at the end what was counted. */
+/* nccl_log_dump [--pid PID] [--host NAME] [--piece BYTES] FILE: prints the
+ * facts of a log of NCCL's, one a line, and at the end what was counted. */
 #include "nccl_log.h"
 
 #include "commtrace/ops.h"
@@ -108,10 +108,10 @@ static void print_counts(const struct nccl_log_counts *counts)
            counts->facts, counts->unnamed);
 }
 
-static int dump(const char *path, int64_t pid, size_t piece)
+static int dump(const char *path, int64_t pid, const char *host, size_t piece)
 {
     FILE *file = fopen(path, "rb");
-    struct nccl_log *log = nccl_log_open(pid, NULL, print_fact, NULL);
+    struct nccl_log *log = nccl_log_open(pid, host, print_fact, NULL);
     char *bytes = malloc(piece);
     size_t n;
     if (!file || !log || !bytes) {
@@ -131,17 +131,21 @@ static int dump(const char *path, int64_t pid, size_t piece)
 int main(int argc, char **argv)
 {
     int64_t pid = 0;
+    const char *host = NULL;
     size_t piece = 65536;
     int i = 1;
     for (; i + 2 < argc; i += 2) {
         if (strcmp(argv[i], "--pid") == 0)
             pid = strtoll(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--host") == 0)
+            host = argv[i + 1];
         else if (strcmp(argv[i], "--piece") == 0)
             piece = strtoull(argv[i + 1], NULL, 10);
     }
     if (i + 1 != argc || piece == 0) {
-        fprintf(stderr, "usage: nccl_log_dump [--pid N] [--piece N] FILE\n");
+        fprintf(stderr, "usage: nccl_log_dump [--pid N] [--host NAME] "
+                        "[--piece N] FILE\n");
         return 2;
     }
-    return dump(argv[i], pid, piece);
+    return dump(argv[i], pid, host, piece);
 }
