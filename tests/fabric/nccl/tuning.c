@@ -440,6 +440,11 @@ static const struct tuning_table *table_of(struct ncclComm *comm)
     return t;
 }
 
+static double share_of_tree(enum protocol p, int log)
+{
+    return log >= 0 && log < 23 ? tree_share[p][log] : 1;
+}
+
 /* -1: not to be used. */
 static double time_us(struct ncclComm *comm, const struct tuning_table *t,
                       enum function f, enum algorithm a, enum protocol p,
@@ -447,13 +452,12 @@ static double time_us(struct ncclComm *comm, const struct tuning_table *t,
 {
     const struct layout *l = layout_of(comm);
     struct entry e = t->entry[f][a][p];
-    int log = log2_of(bytes >> 6);
     size_t slices = (size_t)l->channels * (size_t)l->nranks;
 
     if (e.GBps <= 0)
         return -1;
-    if (a == ALGORITHM_TREE && log >= 0 && log < 23)
-        e.GBps *= tree_share[p][log];
+    if (a == ALGORITHM_TREE)
+        e.GBps *= share_of_tree(p, log2_of(bytes >> 6));
     if (a == ALGORITHM_RING && p == PROTOCOL_SIMPLE && l->nodes > 1 &&
         f == FUNCTION_ALL_REDUCE && bytes / slices >= 64)
         e.latency_us *= 1.4;
