@@ -1,6 +1,7 @@
 #include "nvlinks.h"
 
 #include "pcie.h"
+#include "sysfs.h"
 #include "texts.h"
 
 #include <string.h>
@@ -46,26 +47,50 @@ static void count_peer(struct nvlinks *found, const char *pci)
     found->peer[i].links++;
 }
 
+/* Where NVML has no word for what is at the other end, as NCCL does: by its
+ * class, and what shows no address is a switch that is not this machine's to
+ * see. */
+static bool looks_like_switch(const char *pci)
+{
+    char address[PCIE_ADDRESS], class[SYSFS_LINE];
+    return !pcie_address(pci, address) || !strncmp(address, "ffff", 4) ||
+           (sysfs_line(class, "bus/pci/devices/%s/class", address) &&
+            !strncmp(class, "0x0680", 6));
+}
+
+static void count_end(const struct nvml *nvml, void *handle, unsigned link,
+                      struct nvlinks *found)
+{
+    int type;
+    bool told = nvml->link_remote_type &&
+                nvml->link_remote_type(handle, link, &type) == 0;
+    struct nvml_pci pci = {.bus_id = ""};
+    if (told && type == NVML_REMOTE_SWITCH) {
+        found->switches++;
+        return;
+    }
+    if (!nvml->link_remote || nvml->link_remote(handle, link, &pci) != 0)
+        return;
+    pci.bus_id[sizeof(pci.bus_id) - 1] = 0;
+    if (!told && looks_like_switch(pci.bus_id))
+        found->switches++;
+    else
+        count_peer(found, pci.bus_id);
+}
+
 /* False: there are no more. */
 static bool read_link(const struct nvml *nvml, void *handle, unsigned link,
                       struct nvlinks *found)
 {
-    int active = 0, type = NVML_REMOTE_GPU;
+    int active = 0;
     unsigned version = 0;
-    struct nvml_pci pci;
     int rc = nvml->link_state(handle, link, &active);
     if (rc != 0 || !active)
         return rc == 0 ||
                (rc != NVML_INVALID_ARGUMENT && link + 1 < NVML_LINKS_ONCE);
     if (nvml->link_version && nvml->link_version(handle, link, &version) == 0)
         found->version = (int)version;
-    if (nvml->link_remote_type &&
-        nvml->link_remote_type(handle, link, &type) != 0)
-        type = NVML_REMOTE_GPU;
-    if (type == NVML_REMOTE_SWITCH)
-        found->switches++;
-    else if (nvml->link_remote && nvml->link_remote(handle, link, &pci) == 0)
-        count_peer(found, pci.bus_id);
+    count_end(nvml, handle, link, found);
     return true;
 }
 

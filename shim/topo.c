@@ -181,9 +181,11 @@ static void tell_place(const struct facts *facts, struct batch *batch)
     char why[320];
     if (*told || access(usual, F_OK) == 0)
         snprintf(why, sizeof(why), "NCCL follows %s", *told ? told : usual);
+    else if (!*facts->pci)
+        snprintf(why, sizeof(why), "nobody tells the GPU's address");
     else if (!pcie_find(facts->pci)->depth)
         snprintf(why, sizeof(why), "/sys/bus/pci/devices has no %s",
-                 *facts->pci ? facts->pci : "GPU without an address");
+                 facts->pci);
     else
         return;
     sysfs_printable(why);

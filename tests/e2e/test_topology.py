@@ -236,19 +236,23 @@ def without_nvml(tmp):
 
 
 def with_old_nvml(tmp):
-    """One that knows of fabrics by its first call, and not of C2C."""
-    db = one_trace(tmp, "old_nvml", "gb200_nvl72", {
-        "LD_LIBRARY_PATH": os.path.join(jobs.BUILD, "fabric", "nvml-old"),
-        "NCCL_TOPO_FILE": "/etc/topo.xml"})
-    new = jobs.traces(os.path.join(tmp, "gb200_nvl72"))[0]
-    known = "SELECT cluster, clique, numa, source FROM device"
-    expect("device by an old NVML", db.execute(known).fetchall(),
-           new.execute(known).fetchall())
-    expect("C2C by an old NVML", db.execute(
-        "SELECT c2c FROM device").fetchall(), [(None,)])
-    expect("another topology", db.execute(
-        "SELECT * FROM absence").fetchall(),
-        [("pcie", "NCCL follows /etc/topo.xml")])
+    """One that knows of fabrics by its first call, and neither of C2C nor of
+    what is at the other end of a link."""
+    for name in "gb200_nvl72", "dgx_h100", "slingshot":
+        db = one_trace(tmp, "old_" + name, name, {
+            "LD_LIBRARY_PATH": os.path.join(jobs.BUILD, "fabric", "nvml-old"),
+            "NCCL_TOPO_FILE": "/etc/topo.xml"})
+        new = jobs.traces(os.path.join(tmp, name))[0]
+        for known in ("cluster, clique, numa, source FROM device",
+                      "* FROM gpu_link ORDER BY rowid"):
+            expect("%s by an old NVML" % name, db.execute(
+                "SELECT " + known).fetchall(), new.execute(
+                    "SELECT " + known).fetchall())
+        expect("C2C by an old NVML", db.execute(
+            "SELECT c2c FROM device").fetchall(), [(None,)])
+        expect("another topology", db.execute(
+            "SELECT * FROM absence WHERE what = 'pcie'").fetchall(),
+            [("pcie", "NCCL follows /etc/topo.xml")])
 
 
 def main():

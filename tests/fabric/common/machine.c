@@ -20,6 +20,12 @@ int fabric_nics(const struct fabric_config *config)
     return config->hardware.network == FABRIC_TCP ? 1 : config->ranks_per_host;
 }
 
+int fabric_has_switches(const struct fabric_config *config)
+{
+    return config->hardware.nvlink == FABRIC_NVLINK_SWITCH &&
+           !*config->hardware.nvlink_domain;
+}
+
 int fabric_is_rdma(const struct fabric_config *config)
 {
     return config->hardware.network == FABRIC_IB ||

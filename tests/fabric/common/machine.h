@@ -11,6 +11,8 @@
 
 #define FABRIC_NIC_NAME 16
 #define FABRIC_NIC_BUS(nic_) (0x60u + (unsigned)(nic_))
+#define FABRIC_SWITCH_BUS(switch_) (0x05u + (unsigned)(switch_))
+#define FABRIC_SWITCHES 4
 #define FABRIC_ETHERNET_BUS 0xf0u
 #define FABRIC_ETHERNET_MBPS 25000
 
@@ -24,6 +26,9 @@ int fabric_nics(const struct fabric_config *config);
 void fabric_nic_name(const struct fabric_config *config, int nic,
                      char name[FABRIC_NIC_NAME]);
 int fabric_is_rdma(const struct fabric_config *config);
+
+/* NVSwitches that are PCI devices of the host: those of a rack are not. */
+int fabric_has_switches(const struct fabric_config *config);
 
 /* GPUs share NICs evenly: the first NIC of a GPU, -1 without any; and the first
  * GPU of a NIC, which it sits beside. */

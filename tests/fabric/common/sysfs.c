@@ -149,7 +149,12 @@ static void set_bridge(struct function *function, const char *parent, int bus,
 
 /* Numbers of root ports: first the switches', then those of functions that sit
  * at the CPU. */
-enum { PORT_OF_GPU = 64, PORT_OF_NIC = 128, PORT_OF_ETHERNET = 192 };
+enum {
+    PORT_OF_GPU = 64,
+    PORT_OF_NIC = 128,
+    PORT_OF_ETHERNET = 192,
+    PORT_OF_NVSWITCH = 200
+};
 enum { BUS_OF_SWITCHES = 1, BUS_OF_PORTS = 2, BUS_OF_CPU = 0xa0 };
 
 static const char bridge[] = "0x10b5 0x8796 0x060400";
@@ -328,6 +333,16 @@ static void put_ethernet(struct tree *tree)
     put_interface(tree, &function, "eth0", FABRIC_ETHERNET_MBPS);
 }
 
+static void put_nvswitch(struct tree *tree, int number)
+{
+    struct function function;
+    int numa = fabric_gpu_numa(tree->config, 0);
+
+    put_way(tree, &function, PORT_OF_NVSWITCH + number, -1, numa,
+            (int)FABRIC_SWITCH_BUS(number));
+    put_function(tree, &function, "0x10de 0x22a3 0x068000", numa);
+}
+
 static void put_loopback(struct tree *tree)
 {
     static const char place[] = "devices/virtual/net/lo";
@@ -348,6 +363,9 @@ int fabric_sysfs_write(const struct fabric_config *config, int host,
         put_nic(&tree, i);
     if (config->hardware.network != FABRIC_TCP)
         put_ethernet(&tree);
+    for (int i = 0; i < FABRIC_SWITCHES; i++)
+        if (fabric_has_switches(config))
+            put_nvswitch(&tree, i);
     put_loopback(&tree);
     errno = tree.error;
     return tree.error ? -1 : 0;

@@ -5,7 +5,6 @@
  */
 #include <nvml.h>
 
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -15,8 +14,6 @@
 #include "common/machine.h"
 #include "nvml/device.h"
 
-#define SWITCH_BUS 0x05u
-#define SWITCHES 4
 #define SWITCH_DEVICE_ID 0x22a310deu
 
 static const struct fabric_hardware *hardware(void)
@@ -147,10 +144,13 @@ FABRIC_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device,
     peer = peer_of(device_index(device), link);
     if (peer == -2)
         return NVML_ERROR_NOT_SUPPORTED;
-    if (peer < 0)
-        device_pci(pci, SWITCH_BUS + link % SWITCHES, SWITCH_DEVICE_ID);
-    else
+    if (peer >= 0)
         device_pci(pci, FABRIC_PCI_BUS(peer), FABRIC_PCI_DEVICE_ID);
+    else if (fabric_has_switches(fabric_config()))
+        device_pci(pci, FABRIC_SWITCH_BUS(link % FABRIC_SWITCHES),
+                   SWITCH_DEVICE_ID);
+    else
+        *pci = (nvmlPciInfo_t){.busId = "fffffff:ffff:ff"};
     return NVML_SUCCESS;
 }
 
