@@ -130,7 +130,7 @@ static void check(void *arg, const struct nccl_log_fact *fact)
     add_bytes(digest, &fact->kind, sizeof(fact->kind));
     add_bytes(digest, &fact->comm.pointer, sizeof(fact->comm.pointer));
     add_bytes(digest, &fact->comm.birth, sizeof(fact->comm.birth));
-    add_text(digest, fact->source.host, 64);
+    add_text(digest, fact->source.host, 80);
     switch (fact->kind) {
     case NCCL_LOG_COMM:
         add_text(digest, fact->about.network, sizeof(fact->about.network));
