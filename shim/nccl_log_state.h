@@ -5,6 +5,8 @@
 #include "nccl_log.h"
 #include "text_scan.h"
 
+#define LOG_SIZE(array_) (sizeof(array_) / sizeof((array_)[0]))
+
 enum {
     LOG_HOST = 80,
     LOG_LINE = 8192,
@@ -250,5 +252,14 @@ void log_tell_choices(struct nccl_log *log);
 /* nccl_log_facts.c: what a line says. False: in no known shape. */
 bool log_facts(struct log_line *line);
 void log_message(const struct log_line *line, const char *kind);
+
+/* nccl_log_tuning.c: as log_facts(), for one shape each. */
+bool log_take_algorithms(struct log_line *line, struct text text);
+bool log_take_columns(struct log_line *line, struct text text);
+bool log_take_choice(struct log_line *line, int op, struct text text);
+/* Lines that say whose collectives the thread calls. */
+bool log_take_called(struct log_line *line, struct text text);
+/* Lines that begin with a collective's name. */
+bool log_take_function(struct log_line *line, struct text text);
 
 #endif
