@@ -6,7 +6,6 @@
 
 #include "report/cost.h"
 #include "report/units.h"
-#include "trace/parallel.h"
 
 const char *const view_link_names[CT_LINK_COUNT] = {
 #define LINK(id_, name_, ...) [CT_LINK_##id_] = (name_),
@@ -117,51 +116,26 @@ int view_print(const struct cli *cli, view_put_job *put)
     return status;
 }
 
-/* What needs only the job: on as many cores as there are. */
-static void derive(void *context, int part)
-{
-    struct view *view = context;
-
-    switch (part) {
-    case 0:
-        view->model = ct_model_build(view->trace, view->job);
-        break;
-    case 1:
-        view->roles = ct_roles_build(view->trace, view->job);
-        break;
-    default:
-        if (cost_measure(view) < 0) {
-            free(view->costs);
-            view->costs = NULL;
-        }
-    }
-}
-
-/* What needs that, too. */
-static void conclude(void *context, int part)
-{
-    struct view *view = context;
-
-    if (part == 0)
-        view->findings = ct_findings_build(view->trace, view->job, view->model,
-                                           view->reference, view->roles);
-    else
-        ct_pipeline_measure(view->trace, view->job, view->roles,
-                            &view->pipeline);
-}
-
 int view_open(struct view *view, const struct view_input *input, int number)
 {
+    const struct ct_trace *trace = input->trace;
+    const struct ct_job *job = &trace->jobs[number];
+
     memset(view, 0, sizeof *view);
-    view->trace = input->trace;
+    view->trace = trace;
     view->number = number;
-    view->job = &input->trace->jobs[number];
+    view->job = job;
     view->reference = input->reference;
-    ct_parallel_for(3, derive, view);
-    if (view->model && view->roles && view->costs)
-        ct_parallel_for(2, conclude, view);
+    view->model = ct_model_build(trace, job);
+    view->roles = ct_roles_build(trace, job);
+    if (!view->model || !view->roles || cost_measure(view) < 0)
+        goto err;
+    ct_pipeline_measure(trace, job, view->roles, &view->pipeline);
+    view->findings = ct_findings_build(trace, job, view->model, view->reference,
+                                       view->roles);
     if (view->findings)
         return 0;
+err:
     view_close(view);
     return -1;
 }

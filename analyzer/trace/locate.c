@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "trace/arena.h"
-#include "trace/parallel.h"
 #include "trace/stages.h"
 
 /* Durations stay; what of them is transfer changes, and the wait with it. */
@@ -17,34 +16,16 @@ static void set_transfer(struct ct_instance *instance, int64_t transfer_ns)
     instance->wait_max_ns -= more;
 }
 
-struct locating {
-    struct ct_trace *trace;
-    struct ct_job *job;
-    bool *rotates; /* per usage */
-    double *ns;    /* per instance */
-};
-
-/* Neither looks at what the other finds. */
-static void look(void *context, int part)
-{
-    const struct locating *l = context;
-
-    if (part == 0)
-        ct_correct_skew(l->job, l->ns);
-    else
-        ct_find_rotations(l->trace, l->job, l->rotates);
-}
-
 void ct_trace_locate(struct ct_trace *trace, struct ct_job *job)
 {
     bool *rotates = ct_alloc((size_t)job->nusages, sizeof(*rotates));
     double *ns = ct_alloc((size_t)job->ninstances, sizeof(*ns));
-    struct locating locating = {trace, job, rotates, ns};
     int i;
 
     for (i = 0; i < job->ninstances; i++)
         ns[i] = NAN;
-    ct_parallel_for(2, look, &locating);
+    ct_find_rotations(trace, job, rotates);
+    ct_correct_skew(job, ns);
     for (i = 0; i < job->ninstances; i++) {
         struct ct_instance *instance = &job->instances[i];
         struct ct_spread spread;
