@@ -25,6 +25,11 @@ foreach(name hook threads)
 endforeach()
 add_shim_bench(startup)
 add_shim_bench(writer commtrace_shim)
+add_shim_bench(profiler fabric_jobs ${SQLITE3_STATIC} Threads::Threads m
+  ${CMAKE_DL_LIBS})
+target_include_directories(bench_profiler SYSTEM PRIVATE ${SQLITE3_INCLUDE})
+target_compile_definitions(bench_profiler PRIVATE
+  BENCH_MACHINE="${CMAKE_CURRENT_LIST_DIR}/fabric/machines/fast.fabric")
 add_shim_bench(bytes_per_op commtrace_shim)
 add_shim_bench(nccl_log commtrace_shim)
 add_shim_bench(topology commtrace_shim fabric_common)

@@ -10,6 +10,7 @@
 #include "doctor/facts.h"
 #include "doctor/machine.h"
 #include "doctor/nccl_log.h"
+#include "doctor/nccl_profiler.h"
 #include "doctor/options.h"
 #include "doctor/places.h"
 #include "doctor/verdict.h"
@@ -187,6 +188,7 @@ static void say_sight(struct checkup *c)
               m->has_nvml ? "; links by NVML" : "",
               stacks ? "; stacks of callers by libunwind" : "");
     nccl_log_check(c->options.nccl_log, c->nccl_version, &c->facts);
+    nccl_profiler_check(c->options.profiler, c->nccl_version, &c->facts);
     say_missing(c);
     facts_add(&c->facts, "not seen", FACT_GOOD,
               "kernels that communicate by themselves (NCCL's device API, "

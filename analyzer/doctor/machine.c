@@ -104,7 +104,6 @@ static void check_preload(const char *library, struct facts *facts)
 void machine_check_environment(const char *library, struct facts *facts)
 {
     static const char *const ours_too[] = {"NCCL_DEBUG", "NCCL_DEBUG_FILE",
-                                           "NCCL_PROFILER_PLUGIN",
                                            "NCCL_COMM_ID", "NCCL_HOSTID"};
 
     check_preload(library, facts);

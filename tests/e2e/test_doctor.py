@@ -316,7 +316,8 @@ def python(tmp):
 def environment(tmp):
     path = build(tmp, "linked", CALLS, "-L" + FABRIC, "-lnccl")
     with open(os.path.join(tmp, "nccl.conf"), "w") as conf:
-        conf.write("NCCL_P2P_LEVEL=SYS\nNCCL_DEBUG=INFO\n")
+        conf.write("NCCL_P2P_LEVEL=SYS\nNCCL_DEBUG=INFO\n"
+                   "NCCL_PROFILER_PLUGIN=theirs\n")
     for env, words in (
             ({"COMMTRACE_TIMING": "al"}, "none of auto|all|off|sample:N"),
             ({"COMMTRACE_MAX_MB": "0"}, "not a number from 1"),
@@ -331,7 +332,15 @@ def environment(tmp):
              "/tmp/x.%p is read"),
             ({"NCCL_CONF_FILE": os.path.join(tmp, "nccl.conf")},
              "NCCL_DEBUG=INFO is set in " + tmp),
-            ({"COMMTRACE_NCCL_LOG": "off"}, "makes them: COMMTRACE_NCCL_LOG")):
+            ({"COMMTRACE_NCCL_LOG": "off"}, "makes them: COMMTRACE_NCCL_LOG"),
+            ({"NCCL_PROFILER_PLUGIN": "x"}, "NCCL_PROFILER_PLUGIN=x stays"),
+            ({"NCCL_PROFILER_PLUGIN": "x", "COMMTRACE_PROFILER": "coll"},
+             "not had: NCCL_PROFILER_PLUGIN=x is set in the environment"),
+            ({"NCCL_CONF_FILE": os.path.join(tmp, "nccl.conf"),
+              "COMMTRACE_PROFILER": "kernel"},
+             "NCCL_PROFILER_PLUGIN=theirs is set in " + tmp),
+            ({"NCCL_PROFILER_PLUGIN": "static_plugin",
+              "COMMTRACE_PROFILER": "kernel"}, "and when kernels run")):
         status, got = answer(path, env=env)
         if status or not any(words in f["text"] for f in got["facts"]):
             jobs.fail("%s: %d, %s" % (env, status, got["facts"]))

@@ -1,0 +1,13 @@
+/* What the user has told NCCL, in the environment or in a file that NCCL reads
+ * into it. */
+#ifndef COMMTRACE_DOCTOR_NCCL_SETTING_H
+#define COMMTRACE_DOCTOR_NCCL_SETTING_H
+
+struct nccl_setting {
+    char value[256];
+    char where[512]; /* "in the environment", ...; empty: it is not set */
+};
+
+struct nccl_setting nccl_setting_find(const char *name);
+
+#endif

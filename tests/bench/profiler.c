@@ -1,0 +1,221 @@
+/*
+ * What a collective's call costs longer where NCCL's profiler is asked, on the
+ * stand-in NCCL: two ranks in one process, whose all-reduces are too small to
+ * take any time. And what one event costs by itself, beside the least that any
+ * recorder pays for it: a store of its size. Processes with the profiler off,
+ * for collectives and for kernels take turns, so that the machine's mood hits
+ * all alike.
+ */
+#include "bench.h"
+#include "bench_trace.h"
+#include "commtrace/profiler_abi.h"
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <nccl.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+enum { BLOCKS = 120, OPS = 50, EVENTS = 500, RANKS = 2 };
+enum request { CALL, EVENT, STORE };
+enum mode { OFF, COLL, KERNEL, MODES };
+static const char *const modes[] = {"off", "coll", "kernel"};
+
+static ncclComm_t comms[RANKS];
+static cudaStream_t streams[RANKS];
+static float *data[RANKS];
+static const struct ct_profiler_v5 *plugin;
+static void *context;
+
+static int set_up(void)
+{
+    int mask = 0;
+    for (int i = 0; i < RANKS; i++)
+        if (cudaSetDevice(i) || cudaStreamCreate(&streams[i]) ||
+            cudaMalloc((void **)&data[i], 64))
+            return -1;
+    if (ncclCommInitAll(comms, RANKS, NULL) != ncclSuccess)
+        return -1;
+    plugin = dlsym(RTLD_DEFAULT, "ncclProfiler_v6");
+    return plugin ? plugin->init(&context, 77, &mask, NULL, 1, 2, 0, NULL) : -1;
+}
+
+static int group(void)
+{
+    int failed = ncclGroupStart();
+    for (int i = 0; i < RANKS; i++)
+        failed |= ncclAllReduce(data[i], data[i], 4, ncclFloat, ncclSum,
+                                comms[i], streams[i]);
+    return failed | ncclGroupEnd();
+}
+
+/* Per call; the work itself is not in it, as it is not in a program's. */
+static double call_block(void)
+{
+    double spent = 0;
+    for (int i = 0; i < OPS; i++) {
+        double start = bench_ns();
+        if (group())
+            exit(2);
+        spent += bench_ns() - start;
+        if (i % 10 == 9)
+            for (int k = 0; k < RANKS; k++)
+                cudaStreamSynchronize(streams[k]);
+    }
+    return spent / OPS / RANKS;
+}
+
+static double event_block(void)
+{
+    struct ct_profiler_event_v5 event = {.type = CT_PROFILER_COLL};
+    event.u.coll.is = (struct ct_profiler_coll){.func = "AllReduce",
+                                                .count = 4,
+                                                .datatype = "ncclFloat32",
+                                                .channels = 1,
+                                                .algorithm = "RING",
+                                                .protocol = "LL"};
+    double start = bench_ns();
+    for (int i = 0; i < EVENTS; i++) {
+        void *handle;
+        plugin->start(context, &handle, &event);
+        plugin->stop(handle);
+    }
+    return (bench_ns() - start) / EVENTS;
+}
+
+static double store_block(void)
+{
+    static struct {
+        uint64_t words[16];
+    } slots[8192];
+    static unsigned at;
+    double start = bench_ns();
+    for (int i = 0; i < EVENTS; i++) {
+        volatile uint64_t *words = slots[at++ % 8192].words;
+        for (int k = 0; k < 16; k++)
+            words[k] = (uint64_t)i;
+    }
+    return (bench_ns() - start) / EVENTS;
+}
+
+static int serve(void)
+{
+    unsigned char request;
+    if (set_up())
+        return 2;
+    while (read(STDIN_FILENO, &request, 1) == 1) {
+        double ns = request == CALL    ? call_block()
+                    : request == EVENT ? event_block()
+                                       : store_block();
+        if (write(STDOUT_FILENO, &ns, sizeof(ns)) != sizeof(ns))
+            return 2;
+    }
+    for (int i = 0; i < RANKS; i++)
+        ncclCommDestroy(comms[i]);
+    return 0;
+}
+
+struct server {
+    int requests, answers;
+    pid_t pid;
+    char dir[40];
+};
+
+/* This program again, with the recorder in front. */
+static struct server start(enum mode mode, char **argv)
+{
+    char library[4096];
+    int requests[2], answers[2];
+    struct server server = {.dir = "/tmp/bench-profiler-XXXXXX"};
+    if (!mkdtemp(server.dir) || pipe(requests) != 0 || pipe(answers) != 0)
+        exit(2);
+    server.requests = requests[1];
+    server.answers = answers[0];
+    server.pid = fork();
+    if (server.pid != 0) {
+        close(requests[0]);
+        close(answers[1]);
+        return server;
+    }
+    dup2(requests[0], STDIN_FILENO);
+    dup2(answers[1], STDOUT_FILENO);
+    for (int fd = 3; fd < 64; fd++)
+        close(fd);
+    bench_library(library, sizeof(library));
+    setenv("BENCH_PROFILER_SERVE", "1", 1);
+    setenv("LD_PRELOAD", library, 1);
+    setenv("FABRIC", BENCH_MACHINE, 1);
+    setenv("COMMTRACE_DIR", server.dir, 1);
+    setenv("COMMTRACE_NCCL_LOG", "off", 1);
+    setenv("COMMTRACE_PROFILER", modes[mode], 1);
+    execv("/proc/self/exe", argv);
+    _exit(2);
+}
+
+static double ask(const struct server *server, enum request request)
+{
+    unsigned char byte = (unsigned char)request;
+    double ns;
+    if (write(server->requests, &byte, 1) != 1 ||
+        read(server->answers, &ns, sizeof(ns)) != sizeof(ns))
+        exit(2);
+    return ns;
+}
+
+static void stop(const struct server *server)
+{
+    int status;
+    close(server->requests);
+    if (waitpid(server->pid, &status, 0) != server->pid || status != 0)
+        exit(2);
+}
+
+/* What is not recorded costs nothing. */
+static int check(const struct server *server, enum mode mode)
+{
+    int64_t wanted = mode == OFF ? 0 : BLOCKS * OPS * RANKS;
+    int64_t found = bench_trace_ask(server->dir, "SELECT count(n) FROM choice");
+    int64_t timed =
+        bench_trace_ask(server->dir, "SELECT count(gpu_ns) FROM choice");
+    bench_remove(server->dir);
+    if (found >= wanted * 9 / 10 && found <= wanted &&
+        (timed > 0) == (mode == KERNEL))
+        return 0;
+    printf("bench profiler, %s: %lld choices of %lld, %lld timed FAILED\n",
+           modes[mode], (long long)found, (long long)wanted, (long long)timed);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    static double calls[MODES][BLOCKS], events[BLOCKS], stores[BLOCKS];
+    struct server servers[MODES];
+    double ns[MODES];
+    int failed = 0;
+    (void)argc;
+    if (getenv("BENCH_PROFILER_SERVE"))
+        return serve();
+    for (int m = 0; m < MODES; m++)
+        servers[m] = start((enum mode)m, argv);
+    for (int i = 0; i < BLOCKS; i++) {
+        for (int m = 0; m < MODES; m++) {
+            int mode = (i + m) % MODES;
+            calls[mode][i] = ask(&servers[mode], CALL);
+        }
+        events[i] = ask(&servers[COLL], EVENT);
+        stores[i] = ask(&servers[COLL], STORE);
+        usleep(2000); /* the writer catches up: a full queue costs nothing */
+    }
+    for (int m = 0; m < MODES; m++) {
+        stop(&servers[m]);
+        failed |= check(&servers[m], (enum mode)m);
+        ns[m] = bench_median(calls[m], BLOCKS);
+    }
+    failed |=
+        bench_report("profiler_coll", "ns", ns[COLL], ns[OFF], AT_MOST, 2);
+    failed |=
+        bench_report("profiler_kernel", "ns", ns[KERNEL], ns[OFF], AT_MOST, 3);
+    return failed |
+           bench_report("profiler_event", "ns", bench_median(events, BLOCKS),
+                        bench_median(stores, BLOCKS), AT_MOST, 10);
+}
