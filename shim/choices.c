@@ -160,19 +160,18 @@ static bool is_transfer(enum ct_op_class class)
     return class == CT_SEND || class == CT_RECV;
 }
 
-/* Collectives count by kind; sends and recvs by peer, too. */
-static uint32_t next_number(struct known *known, enum ct_op op, int peer)
+/* Collectives count by kind; sends and recvs by peer, too. NULL: no memory. */
+static uint32_t *counter_of(struct known *known, enum ct_op kind, int peer)
 {
-    if (!is_transfer(infos[op].class))
-        return known->calls[infos[op].base]++;
-    if (peer < 0 || peer >= known->nranks)
-        return 0;
+    enum ct_op_class class = infos[kind].class;
+    if (!is_transfer(class))
+        return &known->calls[kind];
     if (!known->transfers)
         known->transfers =
             calloc(2 * (size_t)known->nranks, sizeof(*known->transfers));
-    return known->transfers
-               ? known->transfers[2 * peer + (infos[op].class == CT_RECV)]++
-               : 0;
+    return known->transfers && peer >= 0 && peer < known->nranks
+               ? &known->transfers[2 * peer + (class == CT_RECV)]
+               : NULL;
 }
 
 static uint64_t bytes_of(const struct known *known, const struct ct_slot *slot)
@@ -200,17 +199,45 @@ void choices_expect(struct choices *choices, const struct ct_slot *slot,
         slot->op >= CT_OP_COUNT || infos[slot->op].size == CT_NO_SHARE ||
         (left && has_failed(slot)))
         return;
+    enum ct_op kind = infos[slot->op].base;
+    int peer = is_transfer(infos[kind].class) ? slot->u.call.peer : -1;
+    uint32_t *counter = counter_of(known, kind, peer);
+    if (!counter || (left && has_failed(slot)))
+        return;
     const struct expected call = {
         .bytes = bytes_of(known, slot),
-        .n = next_number(known, slot->op, slot->u.call.peer),
-        .peer = is_transfer(infos[slot->op].class) ? slot->u.call.peer : -1,
-        .kind = (uint16_t)infos[slot->op].base,
+        .grp = slot->grp,
+        .n = (*counter)++,
+        .peer = peer,
+        .kind = (uint16_t)kind,
     };
     if (!(slot->flags & CT_FLAG_CAPTURED))
         expected_add(&known->expected[call.kind], &call);
     else if (slot->u.call.graph)
         captured_add(choices->captured, slot->u.call.graph,
                      &(struct captured_call){slot->comm, call});
+}
+
+struct uncounting {
+    struct known *known;
+    enum ct_op kind;
+};
+
+static void uncount(void *arg, int32_t peer)
+{
+    const struct uncounting *uncounting = arg;
+    --*counter_of(uncounting->known, uncounting->kind, peer);
+}
+
+void choices_group(struct choices *choices, const struct ct_slot *slot,
+                   bool left)
+{
+    struct known *known = find(choices, slot->comm);
+    bool runs =
+        !(slot->flags & CT_FLAG_SIMULATED) && !(left && has_failed(slot));
+    for (int i = 0; known && !runs && i < CT_OP_COUNT; i++)
+        expected_drop_group(&known->expected[i], slot->grp, uncount,
+                            &(struct uncounting){known, (enum ct_op)i});
 }
 
 void choices_graph(struct choices *choices, const struct ct_slot *slot)

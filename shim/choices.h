@@ -26,6 +26,8 @@ void choices_close(struct choices *choices);
 void choices_meet(struct choices *choices, const struct comm_facts *facts);
 void choices_expect(struct choices *choices, const struct ct_slot *op,
                     bool left);
+void choices_group(struct choices *choices, const struct ct_slot *launch,
+                   bool left);
 void choices_graph(struct choices *choices, const struct ct_slot *graph);
 void choices_launch(struct choices *choices, const struct ct_slot *launch,
                     int64_t id);

@@ -64,6 +64,26 @@ void expected_drop_launches(struct expected_list *list, int64_t before)
         list->first++;
 }
 
+static void move_up(struct expected_list *list, uint64_t after, int32_t peer)
+{
+    for (uint64_t i = after + 1; i != list->end; i++)
+        at(list, i)->n -= at(list, i)->peer == peer;
+}
+
+void expected_drop_group(struct expected_list *list, uint64_t grp,
+                         void (*dropped)(void *arg, int32_t peer), void *arg)
+{
+    for (uint64_t i = list->first; i != list->end; i++) {
+        struct expected *call = at(list, i);
+        if (call->met || call->grp != grp)
+            continue;
+        call->met = true;
+        move_up(list, i, call->peer);
+        dropped(arg, call->peer);
+    }
+    drop_met(list);
+}
+
 void expected_release(struct expected_list *list)
 {
     free(list->items);

@@ -9,6 +9,7 @@
 struct expected {
     uint64_t bytes;
     int64_t launch; /* graph_launch.id; 0: it runs by itself */
+    uint64_t grp;   /* bracket; 0: none */
     uint32_t n;     /* choice.n */
     int32_t peer;   /* -1: a collective */
     uint16_t kind;
@@ -31,6 +32,11 @@ const struct expected *expected_find(struct expected_list *list,
 
 /* Whatever comes before the launch. */
 void expected_drop_launches(struct expected_list *list, int64_t before);
+
+/* Those of a bracket that launched nothing; later calls move up. How many of
+ * each peer go is told by dropped. */
+void expected_drop_group(struct expected_list *list, uint64_t grp,
+                         void (*dropped)(void *arg, int32_t peer), void *arg);
 
 void expected_release(struct expected_list *list);
 

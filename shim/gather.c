@@ -328,6 +328,8 @@ static void tell_choices(struct choices *choices, const struct ct_slot *slot,
 {
     if (slot->kind == CT_SLOT_OP)
         choices_expect(choices, slot, left);
+    else if (slot->kind == CT_SLOT_LAUNCH)
+        choices_group(choices, slot, left);
     else if (slot->kind == CT_SLOT_GRAPH_LAUNCH)
         choices_launch(choices, slot, (int64_t)position + 1);
 }

@@ -239,6 +239,15 @@ static bool fits(struct joining *j, const struct window *w, const int *ops,
     return fit_group(j, ops + w->begin, w->end - w->begin, choices, nchoices);
 }
 
+/* The log counts what it says; the recorder knows the profiler's calls, which
+ * come in NCCL's order all the same. */
+static bool is_in(const struct joining *j, const struct window *w, int choice)
+{
+    const uint32_t n = j->loader->choices[choice].n;
+
+    return n >= (uint32_t)w->begin && n < (uint32_t)w->end;
+}
+
 static void join_key(struct joining *j, const int *ops, int nops,
                      const int *choices, int nchoices)
 {
@@ -258,9 +267,10 @@ static void join_key(struct joining *j, const int *ops, int nops,
             move(j, &w, ops, nops, (int)n);
             at = ops[w.begin];
         }
-        while (next < nchoices && n < (uint32_t)nops &&
-               rows[choices[next]].n < (uint32_t)w.end &&
-               rows[choices[next]].n > rows[choices[next - 1]].n)
+        while (
+            next < nchoices && n < (uint32_t)nops &&
+            next - c < w.end - w.begin && is_in(j, &w, choices[next]) &&
+            (j->by_plugin || rows[choices[next]].n > rows[choices[next - 1]].n))
             next++;
         if (n >= (uint32_t)nops || !fits(j, &w, ops, choices + c, next - c)) {
             stop(j, said->comm, at, said->bytes, false);

@@ -105,6 +105,11 @@ static void case_graph(struct test *t)
 static void case_comms(struct test *t)
 {
     ncclComm_t alone, child;
+    const char *plugin = getenv("NCCL_PROFILER_PLUGIN");
+    const char *mine = getenv("JOB_PLUGIN"); /* as it was started with */
+
+    expect(plugin && mine ? !strcmp(plugin, mine) : plugin == mine,
+           "the environment is the program's own");
 
     check_nccl(ncclCommSplit(t->world, t->job.rank, t->job.rank, &alone, NULL),
                "split");
@@ -135,18 +140,41 @@ static void case_mixed(struct test *t)
     sync(t);
 }
 
+/* Groups that launch nothing, and the same calls after them. */
+static void case_vain(struct test *t)
+{
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+
+    for (int i = 0; i < 2; i++) {
+        start();
+        reduce(t, t->world, 30);
+        check_nccl(ncclGroupSimulateEnd(&info), "ncclGroupSimulateEnd");
+        reduce(t, t->world, 30);
+        start();
+        reduce(t, t->world, 40);
+        expect(ncclAllReduce(t->d, t->d, 40, (ncclDataType_t)99, ncclSum,
+                             t->world, t->stream) == ncclInvalidArgument,
+               "a type that is none");
+        expect(ncclGroupEnd() == ncclInvalidArgument, "the group fails");
+        reduce(t, t->world, 40);
+    }
+    sync(t);
+}
+
 static void case_all(struct test *t)
 {
     case_plain(t);
     case_group(t);
     case_graph(t);
     case_comms(t);
+    case_vain(t);
     case_mixed(t);
 }
 
 static const struct test_case cases[] = {
     {"plain", case_plain}, {"group", case_group}, {"graph", case_graph},
-    {"comms", case_comms}, {"mixed", case_mixed}, {"all", case_all},
+    {"comms", case_comms}, {"mixed", case_mixed}, {"vain", case_vain},
+    {"all", case_all},
 };
 
 int main(int argc, char **argv)

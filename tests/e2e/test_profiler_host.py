@@ -183,7 +183,7 @@ def differ(what, found, wanted):
 def check(tmp, release, case, mask, plugin, version, extra=()):
     log = os.path.join(tmp, "log%d" % len(os.listdir(tmp)))
     env = {"FABRIC": machine(tmp, release), "NCCL_PROFILER_PLUGIN": plugin,
-           "TOOL_LOG": log, "TOOL_MASK": str(mask)}
+           "JOB_PLUGIN": plugin, "TOOL_LOG": log, "TOOL_MASK": str(mask)}
     jobs.job("fast", RANKS, ["profiler_job", case.__name__],
              env=dict(env, **dict(extra)))
     for rank in range(RANKS):
@@ -230,7 +230,7 @@ def main():
         jobs.job("fast", RANKS, ["profiler_job", "all"],
                  env={"FABRIC": machine(tmp, "2.32"), "TOOL_ERRORS": "1",
                       "NCCL_PROFILER_PLUGIN": tool(4, 7),
-                      "TOOL_MASK": str(usual)})
+                      "JOB_PLUGIN": tool(4, 7), "TOOL_MASK": str(usual)})
         silent(tmp)
     print("events of", ", ".join(RELEASES), "are NCCL's")
 

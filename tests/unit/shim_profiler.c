@@ -24,7 +24,7 @@ extern const struct ct_profiler_v5 ncclProfiler_v5, ncclProfiler_v6,
         }                                                   \
     } while (0)
 
-static bool no_more;
+static _Thread_local bool no_more; /* of the thread that asks */
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 
