@@ -358,7 +358,7 @@ static bool take_connected(struct log_line *line, struct text text)
     if (!text_starts(text, "Connected all ") &&
         !text_starts(text, "Connected binomial"))
         return false;
-    log_settle(line->log, line->thread, false);
+    log_settle_connected(line->log, line->thread);
     return true;
 }
 /* Lines that begin with a number. */

@@ -12,12 +12,23 @@ static bool is_rank_of(const struct log_comm *comm, int rank)
     return rank < 0 || comm->about.nranks < 0 || rank < comm->about.nranks;
 }
 
+static bool has_channel(const struct nccl_log_comm *about, int channel)
+{
+    int most = about->channels;
+    if (most > 0 && about->nvls_channels > most)
+        most = about->nvls_channels;
+    if (most > 0 && about->p2p_channels > most)
+        most = about->p2p_channels;
+    return most <= 0 || channel < most;
+}
+
 static bool fits(const struct log_comm *comm, const struct nccl_log_fact *fact,
                  int rank, uint64_t since)
 {
     return (comm->alive || comm->ended > since) &&
            is_rank_of(comm, fact->conn.src) &&
            is_rank_of(comm, fact->conn.dst) &&
+           has_channel(&comm->about, fact->conn.channel) &&
            (comm->about.rank < 0 || rank < 0 || comm->about.rank == rank) &&
            (comm->about.device < 0 ||
             comm->about.device == fact->source.device);
@@ -37,12 +48,21 @@ static bool is_odd(const struct nccl_log_comm *about, const char *via)
     return about->local_ranks == 1 && about->mnnvl != 1;
 }
 
-/* What its rings and trees and its nodes say of it. */
-static int shape(const struct log_comm *comm, const struct nccl_log_conn *conn,
-                 int rank)
+/* Of sends and recvs. Shared memory does not say so, but what a collective
+ * connects ends in a line of its own. */
+static bool is_of_peers(const struct log_waiting *waiting)
 {
+    const int connector = waiting->fact.conn.connector;
+    return connector == 1 || (connector < 0 && !waiting->connected);
+}
+
+/* What its rings and trees and its nodes say of it. */
+static int shape(const struct log_comm *comm, const struct log_waiting *waiting)
+{
+    const struct nccl_log_conn *conn = &waiting->fact.conn;
+    int rank = waiting->rank;
     int score = is_odd(&comm->about, conn->via) ? -2 : 0;
-    if (conn->connector == 1 || (unsigned)conn->channel >= LOG_CHANNELS)
+    if (is_of_peers(waiting) || (unsigned)conn->channel >= LOG_CHANNELS)
         return score;
     const struct nccl_log_ring *ring = &comm->rings[conn->channel];
     const struct nccl_log_tree *tree = &comm->trees[conn->channel];
@@ -62,13 +82,28 @@ struct candidate {
 
 /* All-to-all and the like are sends and recvs inside, so a collective may have
  * connected these, too; but rather a send. */
+static const uint64_t later = UINT64_C(1) << 62;
+
 static uint64_t call_for(const struct log_comm *comm,
-                         const struct nccl_log_conn *conn)
+                         const struct log_waiting *waiting)
 {
-    const uint64_t later = UINT64_C(1) << 62;
-    if (conn->connector != 1 || !comm->collective_call)
-        return conn->connector == 1 ? comm->peer_call : comm->collective_call;
+    if (!is_of_peers(waiting) || !comm->collective_call)
+        return is_of_peers(waiting) ? comm->peer_call : comm->collective_call;
     return comm->peer_call ? comm->peer_call : comm->collective_call + later;
+}
+
+/* Shared memory for sends looks as that for a ring does. */
+static bool is_told(const struct log_comm *comm,
+                    const struct log_waiting *waiting)
+{
+    return (waiting->fact.conn.connector >= 0 || waiting->connected) &&
+           log_has_conn(comm, &waiting->fact.conn);
+}
+
+/* Nothing is connected twice. */
+static bool has_all(const struct candidate *candidate)
+{
+    return candidate->told == candidate->fitting;
 }
 
 static struct candidate examine(const struct nccl_log *log,
@@ -78,13 +113,12 @@ static struct candidate examine(const struct nccl_log *log,
     struct candidate candidate = {.comm = comm};
     for (uint32_t i = thread->first; i; i = log->waiting[i - 1].next) {
         const struct log_waiting *waiting = &log->waiting[i - 1];
-        const struct nccl_log_conn *conn = &waiting->fact.conn;
         if (!fits(comm, &waiting->fact, waiting->rank, waiting->since))
             continue;
         candidate.fitting++;
-        candidate.shape += shape(comm, conn, waiting->rank);
-        candidate.told += log_has_conn(comm, conn);
-        candidate.called = call_for(comm, conn);
+        candidate.shape += shape(comm, waiting);
+        candidate.told += is_told(comm, waiting);
+        candidate.called = call_for(comm, waiting);
     }
     return candidate;
 }
@@ -94,13 +128,26 @@ static bool suit_alike(const struct candidate *a, const struct candidate *b)
     return a->fitting == b->fitting && a->shape == b->shape;
 }
 
-static bool is_better(const struct candidate *a, const struct candidate *b)
+/* That a call connects what waits: none, one of another kind, one of its kind.
+ */
+static int likeliness(uint64_t called)
+{
+    return called == 0 ? 0 : called > later ? 1 : 2;
+}
+
+/* all_told: of the calls that may have connected it. */
+static bool is_better(const struct candidate *a, const struct candidate *b,
+                      bool all_told)
 {
     if (a->fitting != b->fitting)
         return a->fitting > b->fitting;
+    if (has_all(a) != has_all(b))
+        return has_all(b);
+    if (all_told && likeliness(a->called) != likeliness(b->called))
+        return likeliness(a->called) > likeliness(b->called);
     if (a->shape != b->shape)
         return a->shape > b->shape;
-    if (a->told != b->told) /* nothing is connected twice */
+    if (a->told != b->told)
         return a->told < b->told;
     if (!a->called != !b->called)
         return a->called != 0;
@@ -111,7 +158,7 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 
 /* The best, and whether others suit alike. */
 static struct candidate choose(struct nccl_log *log, struct log_thread *thread,
-                               bool *alike)
+                               bool all_told, bool *alike)
 {
     struct candidate best = {0};
     *alike = false;
@@ -121,7 +168,7 @@ static struct candidate choose(struct nccl_log *log, struct log_thread *thread,
         if (!next.fitting)
             continue;
         bool same = best.comm && suit_alike(&next, &best);
-        if (!best.comm || is_better(&next, &best)) {
+        if (!best.comm || is_better(&next, &best, all_told)) {
             best = next;
             *alike &= same;
         }
@@ -146,18 +193,21 @@ static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
     }
 }
 
-static void settle(struct nccl_log *log, struct log_thread *thread, bool last)
+/* quiet: nothing has come for a while, so calls have been told as far. */
+static void settle(struct nccl_log *log, struct log_thread *thread, bool quiet,
+                   bool last)
 {
+    const bool told = log->calls.told > 0;
     if (thread->opening || log_referred(log, thread->comm))
         return;
     while (thread->first) {
         bool alike;
-        struct candidate best = choose(log, thread, &alike);
+        struct candidate best = choose(log, thread, told && quiet, &alike);
         if (!best.comm) {
             log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
             return;
         }
-        if (alike && !last && log->calls.told && !best.called)
+        if (!last && told && !best.called && (alike || !quiet))
             return;
         bool likely = alike && !best.called;
         tell_fitting(log, thread, best.comm, likely);
@@ -195,9 +245,16 @@ void log_settle(struct nccl_log *log, struct log_thread *thread, bool last)
            (earlier = next_waiting(log, at)) != NULL && earlier != thread) {
         at = since(log, earlier);
         if (earlier->process == thread->process)
-            settle(log, earlier, false);
+            settle(log, earlier, last, false);
     }
-    settle(log, thread, last);
+    settle(log, thread, last, last);
+}
+
+void log_settle_connected(struct nccl_log *log, struct log_thread *thread)
+{
+    for (uint32_t i = thread->first; i; i = log->waiting[i - 1].next)
+        log->waiting[i - 1].connected = true;
+    log_settle(log, thread, false);
 }
 
 void log_settle_all(struct nccl_log *log, bool last)
@@ -206,7 +263,7 @@ void log_settle_all(struct nccl_log *log, bool last)
     uint64_t at = 0;
     while ((thread = next_waiting(log, at)) != NULL) {
         at = since(log, thread);
-        settle(log, thread, last);
+        settle(log, thread, true, last);
         if (last)
             log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
     }

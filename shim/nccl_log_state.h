@@ -74,6 +74,7 @@ struct log_waiting {
     uint32_t next;
     uint64_t since; /* by the clock of the log */
     int rank;       /* who says it, in its communicator; NCCL_LOG_UNKNOWN */
+    bool connected; /* "Connected all ..." came after it: a collective's */
     struct nccl_log_fact fact;
 };
 
@@ -232,6 +233,8 @@ void log_tell_conn(const struct log_line *line, struct nccl_log_fact *fact,
 /* Decides about those that wait in the thread; in doubt they go on waiting for
  * the program's calls, unless this is the last time. */
 void log_settle(struct nccl_log *log, struct log_thread *thread, bool last);
+/* All that waits was connected for a collective. */
+void log_settle_connected(struct nccl_log *log, struct log_thread *thread);
 void log_settle_all(struct nccl_log *log, bool last);
 void log_settle_process(struct nccl_log *log, uint32_t process);
 

@@ -8,12 +8,14 @@
 
 /* Telling. */
 
-/* Shared memory does not say which connector it is: that of rings and trees. */
+/* Shared memory does not say which connector it is: that of rings and trees.
+ * What names no end is said by the one that sends. */
 static uint64_t conn_bit(const struct nccl_log_conn *conn)
 {
     uint64_t hash = hash_add((uint64_t)conn->channel, (uint64_t)conn->src);
     hash = hash_add(hash, (uint64_t)conn->dst);
-    return hash_add(hash, (uint64_t)conn->end * 8 + (conn->connector == 1)) %
+    return hash_add(hash, (uint64_t)(conn->end == NCCL_LOG_RECEIVE) * 2 +
+                              (conn->connector == 1)) %
            LOG_CONN_BITS;
 }
 
@@ -144,6 +146,7 @@ void log_wait(struct nccl_log *log, struct log_thread *thread,
         index = ++log->top_waiting;
     log->waiting[index - 1].since = log->clock;
     log->waiting[index - 1].rank = rank;
+    log->waiting[index - 1].connected = false;
     log->waiting[index - 1].fact = *fact;
     log_keep_waiting(log, thread, index);
 }

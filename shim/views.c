@@ -48,13 +48,16 @@ static const char view_conn[] =
     "      'network')\n"
     "    WHEN n.via LIKE 'NET/%' THEN 'network plugin' END";
 
-/* Per communicator the worst hop of its rings and trees (peer NULL), and per
- * peer what its sends and receives go over. Classes are ordered from best to
- * worst. */
+/* Per communicator the worst hop of its rings and trees (peer NULL; NVLink
+ * SHARP shows none inside a node), and per peer what its sends and receives go
+ * over. Classes are ordered from best to worst. */
 static const char view_link[] =
     "CREATE VIEW v_link AS SELECT\n"
     "  comm, NULL AS peer, max(class) AS class, 'conn' AS evidence\n"
-    "  FROM v_conn WHERE connector IS NOT 1 GROUP BY comm\n"
+    "  FROM (SELECT comm, class FROM v_conn WHERE connector IS NOT 1\n"
+    "    UNION ALL SELECT n.comm, k.id FROM nccl_comm n\n"
+    "      JOIN link_class k ON k.name = 'NVSwitch'\n"
+    "     WHERE n.nvls_channels > 0 AND n.nodes = 1) GROUP BY comm\n"
     "UNION ALL SELECT c.comm, CASE m.rank WHEN c.src THEN c.dst\n"
     "    ELSE c.src END, coalesce(max(CASE c.connector WHEN 1 THEN c.class\n"
     "    END), max(c.class)), 'conn'\n"

@@ -312,6 +312,7 @@ static void lines_that_wait_for_calls_keep_their_order(void **state)
             thread = i ? 1000 - tid : tid;
             say(log, "Channel 00 : 0[0] -> 1[1] via %s",
                 i ? "P2P/CUMEM" : "SHM/direct");
+            say(log, "Connected all rings");
         }
         call(log, WORLD, 4);
         if (tid % 2) {
@@ -346,6 +347,47 @@ static void sends_belong_where_sends_are_called(void **state)
     nccl_log_close(log);
 }
 
+/* Though the nodes speak for the other one. */
+static void sends_of_a_node_may_take_the_network(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    say(log,
+        "comm 0x%x rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 "
+        "MNNVL 0",
+        TENSOR);
+    call(log, WORLD, 4);
+    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
+    thread = 8;
+    say(log, "Channel 00/1 : 0[0] -> 1[1] [send] via NET/Socket/0/Shared");
+    thread = 7;
+    nccl_log_flush(log, false);
+    assert_int_equal(seen.n, 1);
+    expect(&seen, 0, TENSOR, 0);
+    nccl_log_close(log);
+}
+
+/* Shared memory shows no connector, but only collectives end in a line. */
+static void what_nothing_ends_is_of_sends(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, WORLD, 4);
+    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
+    thread = 8;
+    say(log, "Channel 02 : 0[0] -> 1[1] via SHM/direct");
+    thread = 7;
+    nccl_log_flush(log, false);
+    assert_int_equal(seen.n, 1);
+    expect(&seen, 0, TENSOR, SHARED + 2);
+    connect(log, "SHM/direct");
+    expect(&seen, 1, WORLD, SHARED);
+    expect(&seen, 2, WORLD, SHARED + 1);
+    nccl_log_close(log);
+}
+
 /* Nobody takes the network inside a node. */
 static void nodes_speak_for_themselves(void **state)
 {
@@ -369,6 +411,49 @@ static void nodes_speak_for_themselves(void **state)
     nccl_log_close(log);
 }
 
+/* What more channels connect than a communicator has is not its own. */
+static void channels_speak_for_themselves(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    say(log, "ncclCommInitRank comm 0xd0 rank 0 nranks 4 cudaDev 0 nvmlDev 0 "
+             "busId 1000 commId 0xd0 - Init START");
+    say(log, "1 coll channels, 0 nvls channels, 1 p2p channels, 1 p2p channels "
+             "per peer");
+    say(log, "ncclCommInitRank comm 0xd0 rank 0 nranks 4 cudaDev 0 nvmlDev 0 "
+             "busId 1000 commId 0xd0 - Init COMPLETE");
+    call(log, 0xd0, 4);
+    call(log, WORLD, 4);
+    connect(log, "P2P/CUMEM");
+    expect_conns(&seen, 0, WORLD, false);
+    nccl_log_close(log);
+}
+
+/* Unless all else is forbidden: the one that has such connections does not get
+ * them again. */
+static void nothing_is_connected_twice(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    say(log,
+        "comm 0x%x rank 0 nRanks 4 nNodes 4 localRanks 1 localRank 0 "
+        "MNNVL 0",
+        WORLD);
+    say(log,
+        "comm 0x%x rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 "
+        "MNNVL 0",
+        TENSOR);
+    call(log, WORLD, 4);
+    call(log, TENSOR, 4);
+    connect(log, "NET/IB/0/GDRDMA");
+    connect(log, "NET/IB/0/GDRDMA");
+    expect_conns(&seen, 0, WORLD, false);
+    expect_conns(&seen, 2, TENSOR, false);
+    nccl_log_close(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,7 +470,11 @@ int main(void)
         cmocka_unit_test(connections_wait_for_calls),
         cmocka_unit_test(lines_that_wait_for_calls_keep_their_order),
         cmocka_unit_test(sends_belong_where_sends_are_called),
+        cmocka_unit_test(sends_of_a_node_may_take_the_network),
+        cmocka_unit_test(what_nothing_ends_is_of_sends),
         cmocka_unit_test(nodes_speak_for_themselves),
+        cmocka_unit_test(channels_speak_for_themselves),
+        cmocka_unit_test(nothing_is_connected_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

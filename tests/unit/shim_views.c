@@ -106,11 +106,16 @@ static void test_ops(void **state)
               " (1, 0, 0, 0, 1, 'receive', 'NET/Socket/0'),"
               " (1, 0, 1, 1, 2, NULL, 'P2P/CUMEM'),"
               " (1, 0, 1, 1, 3, 'send', 'NET/AWS Libfabric/0')");
+    run(s.db, "INSERT INTO comm (id, nranks, rank) VALUES (3, 2, 0);"
+              "INSERT INTO nccl_comm (comm, nodes, nvls_channels, source)"
+              " VALUES (3, 1, 16, 'log'), (3, 1, 16, 'plugin'),"
+              " (2, 2, 16, 'log')");
     run(s.db, "CREATE TABLE t AS SELECT column1 AS id, column2 AS comm,"
               " column3 AS name, column4 AS peer FROM (VALUES"
               " (1, 1, 'all_reduce', NULL), (2, 1, 'broadcast', 2),"
               " (3, 1, 'send', 2), (4, 1, 'recv', 0), (5, 1, 'send', 3),"
-              " (6, 2, 'all_reduce', NULL), (7, 2, 'send', 1))");
+              " (6, 2, 'all_reduce', NULL), (7, 2, 'send', 1),"
+              " (8, 3, 'all_reduce', NULL))");
     run(s.db, "INSERT INTO op_class (id, comm, kind, peer)"
               " SELECT t.id, t.comm, k.id, t.peer FROM t"
               " JOIN op_kind k ON k.name = t.name AND k.id = k.base;"
@@ -123,7 +128,8 @@ static void test_ops(void **state)
                   "4|recv|TCP|1\n"
                   "5|send|network plugin|1\n"
                   "6|all_reduce|-|-\n"
-                  "7|send|-|-");
+                  "7|send|-|-\n"
+                  "8|all_reduce|NVSwitch|0");
     assert_answer(&s, "SELECT count(*) FROM v_link WHERE evidence <> 'conn'",
                   "0");
     sqlite3_close(s.db);
