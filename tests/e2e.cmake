@@ -21,6 +21,7 @@ if(NOT COMMTRACE_SANITIZE) # plugins and Python come without its runtime
 endif()
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)
+  commtrace_e2e(links)
   commtrace_e2e(layouts)
   commtrace_e2e(straggler)
 endif()
