@@ -179,8 +179,10 @@ add_record_test(two_copies
 # NCCL's log, asked for and not.
 add_executable(getenv_job ${e2e}/getenv_job.c)
 target_link_libraries(getenv_job PRIVATE fabric_jobs Threads::Threads)
-add_record_test(nccl_log
-  ${PYTHON3} -B ${e2e}/test_nccl_log.py $<TARGET_FILE:getenv_job>)
+add_executable(nccl_log_lives ${e2e}/nccl_log_lives.c)
+target_link_libraries(nccl_log_lives PRIVATE fabric_jobs)
+add_record_test(nccl_log ${PYTHON3} -B ${e2e}/test_nccl_log.py
+  $<TARGET_FILE:getenv_job> $<TARGET_FILE:nccl_log_lives>)
 
 # The same answers in every way to come to a function.
 set(ways ${CMAKE_BINARY_DIR}/ways)

@@ -1,4 +1,4 @@
-"""test_nccl_log.py GETENV_JOB: NCCL's log is had without anybody noticing, and
+"""test_nccl_log.py GETENV_JOB LIVES_JOB: NCCL's log is had without anybody noticing, and
 whatever the user has set himself, and wherever, is as it would be without the
 recorder."""
 import contextlib
@@ -12,7 +12,7 @@ import sys
 import jobs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GETENV_JOB = sys.argv[1]
+GETENV_JOB, LIVES_JOB = sys.argv[1:]
 MACHINE = "dgx_h100"
 
 
@@ -145,6 +145,12 @@ def check_asked():
 def check_releases():
     check("2.19, not asked", compare({}, "2.19"),
           {"conn": none, "why": "prints its version on stdout"})
+    with jobs.Scratch() as folder:
+        out, err, _ = run(folder, {"COMMTRACE_NCCL_LOG": "connections"}, True,
+                          "2.19")
+        if not re.match("NCCL version 2.19", out) or err:
+            jobs.fail("2.19, asked: %s" % out)
+        check("2.19, asked", facts(folder), {"conn": some, "why": nothing})
     for release in ("2.23", "2.28"):
         check(release, compare({}, release), {"conn": some, "why": nothing})
 
@@ -250,6 +256,44 @@ def check_python():
         print("ok  os.environ %s" % settings, flush=True)
 
 
+def environment(folder):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("NCCL_")}
+    env.update(FABRIC=machine(folder, None), HOME="/nonexistent",
+               LD_LIBRARY_PATH=os.path.join(jobs.BUILD, "fabric"),
+               COMMTRACE_DIR=os.path.join(folder, "trace"))
+    return env
+
+
+def check_lives():
+    """Each communicator has what NCCL said of it, and nothing else."""
+    with jobs.Scratch() as folder:
+        env = dict(environment(folder), LD_PRELOAD=jobs.SHIM,
+                   NCCL_RUNTIME_CONNECT="0", NCCL_NVLS_ENABLE="0")
+        done = subprocess.run([LIVES_JOB], env=env, capture_output=True,
+                              text=True, timeout=300)
+        if done.returncode or done.stdout or done.stderr:
+            jobs.fail("lives: %s" % done)
+        db, = jobs.traces(os.path.join(folder, "trace")).values()
+        rows = db.execute("""
+            SELECT comm.id, comm.nranks, origin, nccl_comm.local_ranks,
+              (SELECT count(DISTINCT src * 8 + dst) FROM conn
+               WHERE comm = comm.id), (SELECT count(*) FROM ring
+               WHERE comm = comm.id AND (prev <> (comm.rank + nranks - 1)
+               % nranks AND next <> (comm.rank + nranks - 1) % nranks))
+            FROM comm LEFT JOIN nccl_comm ON nccl_comm.comm = comm.id
+            """).fetchall()
+        for comm, n, origin, local, pairs, foreign in rows:
+            if local != n or not 0 < pairs <= n * (n - 1) or foreign:
+                jobs.fail("lives: %s" % ((comm, n, origin, local, pairs,
+                                          foreign),))
+        stray, = db.execute("SELECT count(*) FROM conn WHERE comm IS NULL OR"
+                            " src >= (SELECT nranks FROM comm"
+                            " WHERE comm.id = conn.comm)").fetchone()
+        if len(rows) != 120 or stray:
+            jobs.fail("lives: %d communicators, %d stray" % (len(rows), stray))
+    print("ok  %d lives of communicators" % len(rows), flush=True)
+
+
 def check_getenv():
     times = int(os.environ.get("GETENV_TIMES", "20"))
     checkers = [[]] * times
@@ -257,11 +301,7 @@ def check_getenv():
         checkers.append(["valgrind", "-q", "--error-exitcode=99",
                          "--fair-sched=yes"])
     with jobs.Scratch() as folder:
-        env = {k: v for k, v in os.environ.items() if not k.startswith("NCCL_")}
-        env.update(FABRIC=machine(folder, None), GETENV_JOB="yes",
-                   LD_LIBRARY_PATH=os.path.join(jobs.BUILD, "fabric"),
-                   COMMTRACE_DIR=os.path.join(folder, "trace"),
-                   HOME=folder)
+        env = dict(environment(folder), GETENV_JOB="yes")
         for checker in checkers:
             done = subprocess.run(
                 ["env", "LD_PRELOAD=" + jobs.SHIM, *checker, GETENV_JOB],
@@ -280,4 +320,5 @@ check_releases()
 check_theirs()
 check_limits()
 check_python()
+check_lives()
 check_getenv()
