@@ -94,11 +94,41 @@ static int tear_down(void **state)
     return system(command);
 }
 
+static void name_log(char *path, size_t size, pid_t pid, uint64_t ticks)
+{
+    snprintf(path, size, PROCESS_SHM "/commtrace.%u.%d.%llx.nccl0",
+             (unsigned)geteuid(), (int)pid, (unsigned long long)ticks);
+    fclose(fopen(path, "w"));
+}
+
+/* Of processes that died before their NCCL had opened it. */
+static void test_logs(void **state)
+{
+    char dead[100], again[100], ours[100];
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    uint64_t ticks = process_start_ticks(getpid());
+    name_log(dead, sizeof(dead), child, ticks);
+    name_log(again, sizeof(again), getpid(), ticks + 1); /* its pid came back */
+    name_log(ours, sizeof(ours), getpid(), ticks);
+    rescue_until_gone(dead);
+    rescue_until_gone(again);
+    assert_int_not_equal(access(dead, F_OK), 0);
+    assert_int_not_equal(access(again, F_OK), 0);
+    assert_int_equal(access(ours, F_OK), 0);
+    unlink(ours);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folder_never_made),
         cmocka_unit_test(test_folder_deleted),
+        cmocka_unit_test(test_logs),
     };
     if (access(PROCESS_SHM, W_OK) != 0) {
         puts("SKIPPED: " PROCESS_SHM " cannot be written");
