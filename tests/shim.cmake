@@ -59,7 +59,8 @@ find_program(VALGRIND valgrind)
 if(VALGRIND AND NOT COMMTRACE_SANITIZE)
   add_test(NAME unit.shim_publish_valgrind COMMAND
     ${VALGRIND} -q --error-exitcode=99 $<TARGET_FILE:unit_shim_publish>)
-  set_tests_properties(unit.shim_publish_valgrind PROPERTIES LABELS unit)
+  set_tests_properties(unit.shim_publish_valgrind PROPERTIES LABELS unit
+    ENVIRONMENT RUNS=20)
 endif()
 
 # NCCL's log: facts against what was counted by other means.

@@ -223,25 +223,59 @@ static void *read_all_the_time(void *unused)
     return NULL;
 }
 
+static void start_readers(pthread_t *threads)
+{
+    for (int i = 0; i < READERS; i++)
+        pthread_create(&threads[i], NULL, read_all_the_time, NULL);
+    while (atomic_load(&reading) < READERS)
+        sched_yield();
+}
+
+static int stop_readers(const pthread_t *threads)
+{
+    atomic_store(&over, true);
+    for (int i = 0; i < READERS; i++)
+        pthread_join(threads[i], NULL);
+    atomic_store(&over, false);
+    atomic_store(&reading, 0);
+    return atomic_load(&wrong);
+}
+
 static void test_readers(void **state)
 {
     pthread_t threads[READERS];
     char **before = environ;
     (void)state;
-    for (int i = 0; i < READERS; i++)
-        pthread_create(&threads[i], NULL, read_all_the_time, NULL);
-    while (atomic_load(&reading) < READERS)
-        sched_yield();
+    start_readers(threads);
     for (int i = 0; i < TIMES; i++) {
         assert_true(publish(&log_file));
         assert_true(has("NCCL_DEBUG", "INFO"));
         publish_end(&log_file);
         assert_ptr_equal(environ, before);
     }
-    atomic_store(&over, true);
-    for (int i = 0; i < READERS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(stop_readers(threads), 0);
+}
+
+/* The first time in a process, again and again. RUNS: how often. */
+static void test_processes(void **state)
+{
+    const char *runs = getenv("RUNS");
+    int n = runs ? atoi(runs) : 60;
+    (void)state;
+    for (int i = 0; i < n; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            pthread_t threads[READERS];
+            start_readers(threads);
+            bool well = publish(&log_file);
+            sched_yield();
+            publish_end(&log_file);
+            _exit(stop_readers(threads) == 0 && well && is_clean() ? 0 : 1);
+        }
+        int status;
+        waitpid(pid, &status, 0);
+        assert_int_equal(status, 0);
+    }
 }
 
 /* Each time another environment: it ends, and in order. */
@@ -270,13 +304,17 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_two),
         cmocka_unit_test(test_meddling),
         cmocka_unit_test(test_children),
+        cmocka_unit_test(test_processes),
         cmocka_unit_test(test_readers),
         cmocka_unit_test(test_bounded),
     };
     if (argc > 1 && !strcmp(argv[1], "look"))
         return is_clean() && has("OLD", "old") ? 0 : 1;
     self = realpath(argv[0], NULL);
+    const char *runs = getenv("RUNS");
     clearenv();
+    if (runs)
+        setenv("RUNS", runs, 1);
     setenv("HOME", "/home/x", 1);
     setenv("OLD", "old", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
