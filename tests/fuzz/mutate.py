@@ -109,6 +109,7 @@ def main():
         clean = os.path.join(tmp, "clean")
         subprocess.run([os.path.join(jobs.BUILD, "tests", "tracegen", "tracegen"), "--tp",
                         "2", "--pp", "2", "--dp", "1", "--steps", "4",
+                        "--nccl", "kernel",
                         "--out", clean], check=True, capture_output=True)
         for path in glob.glob(os.path.join(clean, "*.json")):
             os.remove(path)
