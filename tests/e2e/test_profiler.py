@@ -126,6 +126,20 @@ def versions(tmp):
                        for hash in communicators(what, db)}), 1)
 
 
+def across_hosts(tmp):
+    """There NCCL tells of graphs without kernels, too."""
+    for release in RELEASES:
+        _, dbs = record(tmp, release, "coll", "graph", "four_hosts")
+        for db in dbs.values():
+            equal(release + ": nodes", db.execute(
+                "SELECT nodes FROM nccl_comm WHERE source = 'plugin'"
+                ).fetchall(), [(2,)])
+            equal(release + ": replays", db.execute(
+                "SELECT count(*), count(DISTINCT launch) FROM choice"
+                " WHERE launch NOTNULL").fetchone(), (9, 3))
+            no_losses(release, db)
+
+
 def times(tmp):
     """A kernel's time is that of the events about it, but for the steps of its
     clock, and what passed in the call between event and launch."""
@@ -227,6 +241,7 @@ def others(tmp):
 def main():
     with jobs.Scratch() as tmp:
         versions(tmp)
+        across_hosts(tmp)
         times(tmp)
         users(tmp)
         others(tmp)

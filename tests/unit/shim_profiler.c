@@ -244,9 +244,20 @@ static void test_slow_kernels(void **state)
     struct scenario s;
     (void)state;
     scenario_run(&s, slow_kernels);
-    assert_answer(&s, "SELECT count(*), count(gpu_ns) FROM choice", "24576|0");
-    assert_answer(&s, "SELECT cause, what, n FROM loss ORDER BY 1",
-                  "not_told|kernel|24576\nprofiler_queue|kernel|1");
+    /* A slow machine's writer may still find no moment for it. */
+    assert_answer(&s,
+                  "SELECT count(*) + (SELECT coalesce(sum(n), 0) FROM loss"
+                  "  WHERE cause = 'profiler_queue' AND what = 'choice'),"
+                  " count(*) > 8192, count(gpu_ns) FROM choice",
+                  "24576|1|0");
+    assert_answer(&s,
+                  "SELECT n = (SELECT count(*) FROM choice) FROM loss"
+                  " WHERE cause = 'not_told' AND what = 'kernel'",
+                  "1");
+    assert_answer(&s,
+                  "SELECT n FROM loss WHERE cause = 'profiler_queue'"
+                  " AND what = 'kernel'",
+                  "1");
     scenario_end(&s);
 }
 
