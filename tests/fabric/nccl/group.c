@@ -305,7 +305,7 @@ static ncclResult_t group_simulate(ncclSimInfo_t *info)
 
     if (!take_group(&g))
         return ncclSuccess;
-    for (int i = 0; i < g.n_ops && info; i++)
+    for (int i = 0; i < g.n_ops; i++)
         info->estimatedTime = (i ? info->estimatedTime : 0) + 10;
     g.n_ops = 0;
     result = g.error ? g.error : run(&g);
@@ -319,7 +319,9 @@ NCCL_API(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo))
     if (!group.depth)
         return nccl_fail(ncclInvalidUsage,
                          "GroupSimulateEnd: not in a group call");
-    if (simInfo && simInfo->magic != SIM_INFO_MAGIC)
+    if (!simInfo) /* NCCL takes it for the end of a group */
+        return group_end();
+    if (simInfo->magic != SIM_INFO_MAGIC)
         return nccl_fail(ncclInvalidArgument,
                          "simInfo is not from NCCL_SIM_INFO_INITIALIZER");
     return group_simulate(simInfo);
