@@ -766,7 +766,7 @@ static size_t read_log(struct reading *reading)
 static void tell_absence(struct reading *reading)
 {
     const char *why = nccl_file_absence(reading->copy);
-    if (!why || reading->told_absence || reading->log || !reading->rows->batch)
+    if (!why || !*why || reading->told_absence || !reading->rows->batch)
         return;
     absence_add(reading->rows->batch, "nccl_log", why);
     reading->told_absence = true;
