@@ -1,0 +1,11 @@
+-- Which algorithm and protocol did NCCL choose for each operation and size, and
+-- what did its kernel take? (COMMTRACE_NCCL_LOG=tuning or COMMTRACE_PROFILER)
+.headers on
+.mode column
+SELECT op, nranks, link, bytes, algorithm, protocol, channels,
+       count(*) AS calls, round(avg(transfer_ns) / 1e3, 1) AS transfer_us,
+       round(avg(kernel_ns) / 1e3, 1) AS kernel_us
+  FROM v_op
+ WHERE algorithm IS NOT NULL
+ GROUP BY job, op, nranks, link, bytes, algorithm, protocol, channels
+ ORDER BY job, op, nranks, bytes, algorithm, protocol;
