@@ -76,9 +76,11 @@ class Expected:
             self.call(op, captured, 2 if grouped else 1)
         if self.calls:
             self.say("group_api= 24")
-        if self.calls and self.mask & LAUNCH:
+        # Since 2.29.2 NCCL forgets to ask what is wanted of a broadcast.
+        ops = [op for op in ops if op[0] != "Broadcast" or self.version < 6]
+        if ops and self.calls and self.mask & LAUNCH:
             self.say("launch+ parent group_api", "launch-")
-        if not captured:
+        if ops and not captured:
             self.plan(ops)
         if self.calls:
             self.say("group_api-")

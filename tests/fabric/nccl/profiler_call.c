@@ -1,9 +1,13 @@
 /* Calls, and the group that they are made in. */
 #include "nccl/profiler.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "nccl/comm.h"
 #include "nccl/op.h"
 #include "nccl/profiler_words.h"
+#include "nccl/release.h"
 
 enum {
     OF_LAUNCH = CT_PROFILER_COLL | CT_PROFILER_P2P | CT_PROFILER_KERNEL_CHANNEL,
@@ -75,6 +79,29 @@ static void tell_p2p(struct op *op, int captured)
     profiler_start(op->comm, &op->profiled.call, &event);
 }
 
+/* Since 2.29.2 a broadcast waits with others to become an all-gather of
+ * different sizes, and plugins hear of nothing but its call: what it then
+ * becomes, alone or not, is given no mask (collTaskAppend() and
+ * ncclPrepareTasks() in src/enqueue.cc). */
+static int is_kept_back(const struct op *op)
+{
+    const char *enabled = getenv("NCCL_ALLGATHERV_ENABLE");
+
+    return op->kind == OP_BROADCAST && nccl_release() >= 22902 &&
+           !(enabled && !strcmp(enabled, "0"));
+}
+
+static void tell_call(struct op *op, int captured)
+{
+    if (!profiler_is_told_of_calls())
+        return;
+    if (op_is_p2p(op) && group.mask & P2P_CALLS)
+        tell_p2p(op, captured);
+    else if (!op_is_p2p(op) && group.mask & COLL_CALLS)
+        tell_coll(op, captured);
+    profiler_stop(op->profiled.call);
+}
+
 void profiler_call(struct op *op, int depth)
 {
     int captured;
@@ -92,13 +119,9 @@ void profiler_call(struct op *op, int depth)
     if (!group.open)
         open_group(op, captured, depth);
     op->profiled.group = group.handle;
-    if (!profiler_is_told_of_calls())
-        return;
-    if (op_is_p2p(op) && group.mask & P2P_CALLS)
-        tell_p2p(op, captured);
-    else if (!op_is_p2p(op) && group.mask & COLL_CALLS)
-        tell_coll(op, captured);
-    profiler_stop(op->profiled.call);
+    tell_call(op, captured);
+    if (is_kept_back(op))
+        op->profiled.mask = 0;
 }
 
 void profiler_group_ends(void)
