@@ -23,12 +23,26 @@ static struct {
     uint64_t numbers;
 } waiting = {.lock = LOCK_INITIALIZER};
 
+static _Atomic bool asked_for_id, asked_for_comm;
+
+void births_ask_id(void)
+{
+    atomic_store_explicit(&asked_for_id, true, memory_order_relaxed);
+}
+
+bool births_only_ids(void)
+{
+    return atomic_load_explicit(&asked_for_id, memory_order_relaxed) &&
+           !atomic_load_explicit(&asked_for_comm, memory_order_relaxed);
+}
+
 static void begin(struct comm_birth *birth, struct nccl_copy *copy,
                   enum ct_comm_origin origin, const ncclConfig_t *config)
 {
     *birth = (struct comm_birth){
         .copy = copy, .origin = origin, .enter_ns = record_now()};
     copy_use(copy);
+    atomic_store_explicit(&asked_for_comm, true, memory_order_relaxed);
     nccl_file_before(copy);
     profiler_before(copy);
     size_t end = offsetof(ncclConfig_t, comm_name) + sizeof(char *);

@@ -9,6 +9,10 @@
 #include "comm.h"
 #include "group.h"
 
+/* An id was asked for, which is maybe all that this process is for. */
+void births_ask_id(void);
+bool births_only_ids(void);
+
 /* What is known before the call, by its kind; after it comes nccl_file_after().
  * A parent counts its children as
  * NCCL does, also those that this rank has no part in. */

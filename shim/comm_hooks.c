@@ -15,8 +15,10 @@ ncclResult_t hook_ncclGetUniqueId(HOOK_CALL, ncclUniqueId *uniqueId)
     if (!real)
         return ncclInvalidUsage;
     bool follow = hook_enter(from);
-    if (follow)
+    if (follow) {
+        births_ask_id();
         nccl_file_before(copy);
+    }
     ncclResult_t result = real(uniqueId);
     if (follow)
         nccl_file_after(copy);

@@ -349,6 +349,13 @@ static void end_choices(struct trace *trace)
     losses_tell(&trace->losses, batch);
 }
 
+/* A launcher that makes an id for others, and takes no part. */
+static bool is_of_nobody(const struct trace *trace)
+{
+    return births_only_ids() && atomic_load_explicit(&trace->ring->header->head,
+                                                     memory_order_relaxed) == 0;
+}
+
 void trace_close(struct trace *trace)
 {
     int failed = !take_all(trace);
@@ -363,6 +370,8 @@ void trace_close(struct trace *trace)
     }
     store_checkpoint(&trace->store);
     store_close(&trace->store);
+    if (is_of_nobody(trace))
+        remove_database(trace->process->db_path);
     if (!failed || trace->removed) {
         atomic_store(&trace->ring->header->closed, 1);
         ring_remove(trace->ring);

@@ -264,6 +264,20 @@ def environment(folder):
     return env
 
 
+def check_ids():
+    """Who makes ids for others is no part of a job."""
+    code = ("import ctypes; nccl = ctypes.CDLL('libnccl.so.2');"
+            "print(nccl.ncclGetUniqueId((ctypes.c_char * 128)()))")
+    with jobs.Scratch() as folder:
+        env = dict(environment(folder), LD_PRELOAD=jobs.SHIM)
+        done = subprocess.run([sys.executable, "-c", code], env=env,
+                              capture_output=True, text=True, timeout=120)
+        left = glob.glob(os.path.join(folder, "trace", "*"))
+        if (done.returncode, done.stdout, done.stderr) != (0, "0\n", "") or left:
+            jobs.fail("an id alone: %s, %s" % (done, left))
+    print("ok  an id alone", flush=True)
+
+
 def check_lives():
     """Each communicator has what NCCL said of it, and nothing else."""
     with jobs.Scratch() as folder:
@@ -320,5 +334,6 @@ check_releases()
 check_theirs()
 check_limits()
 check_python()
+check_ids()
 check_lives()
 check_getenv()
