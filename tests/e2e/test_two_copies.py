@@ -10,7 +10,7 @@ import sys
 import jobs
 
 RECORDED = 4  # copies that are told apart
-LOOKED_UP = 5  # functions of each copy by the program
+LOOKED_UP = 6  # functions of each copy by the program
 
 
 def run(program, libraries, trace=None):
