@@ -4,39 +4,30 @@
 #include "commtrace/profiler_abi.h"
 #include "graphs.h"
 #include "lock.h"
+#include "profiler_queue.h"
 #include "record.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * An event's state is its position, how many threads are writing down times of
- * its kernel, and whether it is there to be read. A free one has the position
- * that it will have next.
- */
-enum { STATE_READY = 1, STATE_PIN = 2, STATE_PINS = 0xfe, STATE_SHIFT = 8 };
-
 static struct {
     _Atomic enum profiler_mode mode;
-    _Atomic(struct profiler_event *) events; /* PROFILER_EVENTS of them */
-    _Atomic uint64_t head;
-    _Atomic uint64_t tail;
     _Atomic uint64_t full, memory, late;
     _Atomic uint32_t told; /* communicators that are not over */
     struct lock lock;
     _Atomic(struct profiled *) comms; /* newest first */
     struct profiled *unused;
-} queue = {.lock = LOCK_INITIALIZER};
+} heard = {.lock = LOCK_INITIALIZER};
 
 void profiler_begin(enum profiler_mode mode)
 {
-    atomic_store_explicit(&queue.mode, mode, memory_order_relaxed);
+    atomic_store_explicit(&heard.mode, mode, memory_order_relaxed);
 }
 
 static enum profiler_mode mode_now(void)
 {
-    return atomic_load_explicit(&queue.mode, memory_order_relaxed);
+    return atomic_load_explicit(&heard.mode, memory_order_relaxed);
 }
 
 bool profiler_is_on(void)
@@ -54,143 +45,12 @@ static void count(_Atomic uint64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* ---- the queue ---- */
-
-static struct profiler_event *events_now(void)
-{
-    /* Acquire: their states are set. */
-    return atomic_load_explicit(&queue.events, memory_order_acquire);
-}
-
-static struct profiler_event *event_at(struct profiler_event *events,
-                                       uint64_t position)
-{
-    return &events[position % PROFILER_EVENTS];
-}
-
-/* With the lock. */
-static bool make_events(void)
-{
-    if (events_now())
-        return true;
-    struct profiler_event *events = calloc(PROFILER_EVENTS, sizeof(*events));
-    if (!events)
-        return false;
-    for (uint64_t i = 0; i < PROFILER_EVENTS; i++)
-        atomic_store_explicit(&events[i].state, i << STATE_SHIFT,
-                              memory_order_relaxed);
-    /* Release: with their states. */
-    atomic_store_explicit(&queue.events, events, memory_order_release);
-    return true;
-}
-
-static struct profiler_event *reserve(uint64_t *position)
-{
-    struct profiler_event *events = events_now();
-    uint64_t head = atomic_load_explicit(&queue.head, memory_order_relaxed);
-    do {
-        /* Acquire: the writer has read what is overwritten now. */
-        if (!events ||
-            atomic_load_explicit(&event_at(events, head)->state,
-                                 memory_order_acquire) != head << STATE_SHIFT) {
-            /* Another thread may have taken this place meanwhile. */
-            uint64_t now =
-                atomic_load_explicit(&queue.head, memory_order_relaxed);
-            if (now != head) {
-                head = now;
-                continue;
-            }
-            return NULL;
-        }
-        if (atomic_compare_exchange_weak_explicit(&queue.head, &head, head + 1,
-                                                  memory_order_relaxed,
-                                                  memory_order_relaxed))
-            break;
-    } while (true);
-    *position = head;
-    return event_at(events, head);
-}
-
-static void make_ready(struct profiler_event *event, uint64_t position)
-{
-    /* Release: with all that it holds. */
-    atomic_store_explicit(&event->state, position << STATE_SHIFT | STATE_READY,
-                          memory_order_release);
-}
-
-/* The event, which stays what it is until it is let go; NULL: it is over. */
-static struct profiler_event *hold(uint64_t position)
-{
-    struct profiler_event *events = events_now();
-    if (!events)
-        return NULL;
-    struct profiler_event *event = event_at(events, position);
-    uint64_t state = atomic_load_explicit(&event->state, memory_order_relaxed);
-    do {
-        if (state >> STATE_SHIFT != position || !(state & STATE_READY) ||
-            (state & STATE_PINS) == STATE_PINS)
-            return NULL;
-        /* Acquire: what the event holds. */
-    } while (!atomic_compare_exchange_weak_explicit(
-        &event->state, &state, state + STATE_PIN, memory_order_acquire,
-        memory_order_relaxed));
-    return event;
-}
-
-static void let_go(struct profiler_event *event)
-{
-    /* Release: the times were written before it may be another. */
-    atomic_fetch_sub_explicit(&event->state, STATE_PIN, memory_order_release);
-}
-
-uint64_t profiler_head(void)
-{
-    return atomic_load_explicit(&queue.head, memory_order_acquire);
-}
-
-uint64_t profiler_tail(void)
-{
-    return atomic_load_explicit(&queue.tail, memory_order_relaxed);
-}
-
-struct profiler_event *profiler_look(uint64_t position)
-{
-    struct profiler_event *event = event_at(events_now(), position);
-    /* Acquire: what the event holds. */
-    uint64_t state = atomic_load_explicit(&event->state, memory_order_acquire);
-    return state >> STATE_SHIFT == position && state & STATE_READY ? event
-                                                                   : NULL;
-}
-
-static bool is_released(uint64_t position)
-{
-    uint64_t state = atomic_load_explicit(
-        &event_at(events_now(), position)->state, memory_order_relaxed);
-    return state >> STATE_SHIFT != position;
-}
-
-bool profiler_release(uint64_t position)
-{
-    struct profiler_event *event = event_at(events_now(), position);
-    uint64_t state = position << STATE_SHIFT | STATE_READY;
-    /* Acquire and release: times that were written, and all that was read. */
-    if (!atomic_compare_exchange_strong_explicit(
-            &event->state, &state, (position + PROFILER_EVENTS) << STATE_SHIFT,
-            memory_order_acq_rel, memory_order_relaxed))
-        return false;
-    uint64_t tail = profiler_tail(), head = profiler_head();
-    while (tail != head && is_released(tail))
-        tail++;
-    atomic_store_explicit(&queue.tail, tail, memory_order_relaxed);
-    return true;
-}
-
 struct profiler_losses profiler_losses(void)
 {
     return (struct profiler_losses){
-        .full = atomic_load_explicit(&queue.full, memory_order_relaxed),
-        .memory = atomic_load_explicit(&queue.memory, memory_order_relaxed),
-        .late = atomic_load_explicit(&queue.late, memory_order_relaxed),
+        .full = atomic_load_explicit(&heard.full, memory_order_relaxed),
+        .memory = atomic_load_explicit(&heard.memory, memory_order_relaxed),
+        .late = atomic_load_explicit(&heard.late, memory_order_relaxed),
     };
 }
 
@@ -198,9 +58,9 @@ struct profiler_losses profiler_losses(void)
 
 static struct profiled *obtain(void)
 {
-    struct profiled *comm = queue.unused;
+    struct profiled *comm = heard.unused;
     if (comm)
-        queue.unused = comm->next;
+        heard.unused = comm->next;
     else
         comm = malloc(sizeof(*comm));
     return comm;
@@ -208,18 +68,18 @@ static struct profiled *obtain(void)
 
 void profiler_give_back(struct profiled *comm)
 {
-    lock_take(&queue.lock);
-    comm->next = queue.unused;
-    queue.unused = comm;
-    lock_give(&queue.lock);
+    lock_take(&heard.lock);
+    comm->next = heard.unused;
+    heard.unused = comm;
+    lock_give(&heard.lock);
 }
 
 /* Takes a lock and memory, as making a communicator does anyway. */
 static struct profiled *meet(uint64_t hash, int nodes, int nranks, int rank)
 {
     struct profiled *comm = NULL;
-    lock_take(&queue.lock);
-    if (make_events())
+    lock_take(&heard.lock);
+    if (profiler_queue_make())
         comm = obtain();
     if (comm) {
         *comm = (struct profiled){.hash = hash,
@@ -227,23 +87,23 @@ static struct profiled *meet(uint64_t hash, int nodes, int nranks, int rank)
                                   .nranks = nranks,
                                   .rank = rank,
                                   .at_ns = record_now()};
-        comm->next = atomic_load_explicit(&queue.comms, memory_order_relaxed);
+        comm->next = atomic_load_explicit(&heard.comms, memory_order_relaxed);
         /* Release: with what it says. */
-        atomic_store_explicit(&queue.comms, comm, memory_order_release);
+        atomic_store_explicit(&heard.comms, comm, memory_order_release);
     }
-    lock_give(&queue.lock);
+    lock_give(&heard.lock);
     return comm;
 }
 
 struct profiled *profiler_new_comms(void)
 {
     struct profiled *oldest_first = NULL;
-    if (!atomic_load_explicit(&queue.comms, memory_order_relaxed))
+    if (!atomic_load_explicit(&heard.comms, memory_order_relaxed))
         return NULL;
-    lock_take(&queue.lock);
+    lock_take(&heard.lock);
     struct profiled *list =
-        atomic_exchange_explicit(&queue.comms, NULL, memory_order_acquire);
-    lock_give(&queue.lock);
+        atomic_exchange_explicit(&heard.comms, NULL, memory_order_acquire);
+    lock_give(&heard.lock);
     while (list) {
         struct profiled *next = list->next;
         list->next = oldest_first;
@@ -286,9 +146,9 @@ static int init(void **context, int *mask, uint64_t hash, int nodes, int nranks,
     if (init_recording() && profiler_is_on()) {
         *context = meet(hash, nodes, nranks, rank);
         if (!*context)
-            count(&queue.memory);
+            count(&heard.memory);
         else
-            atomic_fetch_add_explicit(&queue.told, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&heard.told, 1, memory_order_relaxed);
         if (*context)
             /* Of all communicators: other threads may be looking. */
             __atomic_store_n(mask,
@@ -320,16 +180,16 @@ static int finalize(void *context)
     struct profiled *comm = context;
     if (!comm)
         return ncclSuccess;
-    /* Release: its events are in the queue. */
+    /* Release: its events are in the heard. */
     atomic_store_explicit(&comm->over, true, memory_order_release);
-    if (atomic_fetch_sub_explicit(&queue.told, 1, memory_order_relaxed) == 1)
+    if (atomic_fetch_sub_explicit(&heard.told, 1, memory_order_relaxed) == 1)
         profiler_unloaded();
     return ncclSuccess;
 }
 
 bool profiler_is_told(void)
 {
-    return atomic_load_explicit(&queue.told, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&heard.told, memory_order_relaxed) > 0;
 }
 
 static const struct {
@@ -397,9 +257,9 @@ static void *start_task(struct profiled *comm, const struct task *task,
         !task->count)
         return NULL;
     uint64_t position;
-    struct profiler_event *event = reserve(&position);
+    struct profiler_event *event = profiler_queue_reserve(&position);
     if (!event) {
-        count(&queue.full);
+        count(&heard.full);
         return NULL;
     }
     bool all = kinds[kind].size == CT_ALL_SHARES;
@@ -418,7 +278,7 @@ static void *start_task(struct profiled *comm, const struct task *task,
     atomic_store_explicit(&event->end_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&event->begun, 0, memory_order_relaxed);
     atomic_store_explicit(&event->ended, 0, memory_order_relaxed);
-    make_ready(event, position);
+    profiler_queue_publish(event, position);
     return handle_of(position, HANDLE_TASK);
 }
 
@@ -462,14 +322,14 @@ static void *start_kernel(const void *parent, uint64_t timer)
 {
     if (!is_handle(parent, HANDLE_TASK))
         return NULL;
-    struct profiler_event *event = hold(value_of(parent));
+    struct profiler_event *event = profiler_queue_hold(value_of(parent));
     if (!event) {
-        count(&queue.late);
+        count(&heard.late);
         return NULL;
     }
     reach(&event->begin_ns, timer, false);
     atomic_fetch_add_explicit(&event->begun, 1, memory_order_relaxed);
-    let_go(event);
+    profiler_queue_let_go(event);
     return handle_of(value_of(parent), HANDLE_KERNEL);
 }
 
@@ -478,14 +338,14 @@ static int record(void *handle, int state, union ct_profiler_args *args)
     if (state != CT_PROFILER_KERNEL_STOP || !is_handle(handle, HANDLE_KERNEL) ||
         !args)
         return ncclSuccess;
-    struct profiler_event *event = hold(value_of(handle));
+    struct profiler_event *event = profiler_queue_hold(value_of(handle));
     if (!event) {
-        count(&queue.late);
+        count(&heard.late);
         return ncclSuccess;
     }
     reach(&event->end_ns, args->kernel.timer, true);
     atomic_fetch_add_explicit(&event->ended, 1, memory_order_relaxed);
-    let_go(event);
+    profiler_queue_let_go(event);
     return ncclSuccess;
 }
 

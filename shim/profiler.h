@@ -35,7 +35,7 @@ struct profiled {
 
 /* A collective, send or recv that was launched. */
 struct profiler_event {
-    _Atomic uint64_t state; /* see profiler.c */
+    _Atomic uint64_t state; /* see profiler_queue.c */
     uint64_t after;         /* position of the ring; its call is before */
     struct profiled *comm;
     uint64_t bytes;
