@@ -1,79 +1,13 @@
-#include "choices.h"
+#include "choices_parts.h"
 
-#include "captured.h"
-#include "choice_classes.h"
 #include "clock.h"
-#include "commtrace/ops.h"
-#include "expected.h"
-#include "profiler.h"
 
 #include <stdlib.h>
 
-enum { CALLS = 1 << 12, REPLAYS = 1 << 14, BATCH_MAX = 1 << 15 };
+enum { BATCH_MAX = 1 << 15 };
 enum { FEW_PLACES = PROFILER_EVENTS / 4 };
 #define QUIET_NS INT64_C(50000000)
 #define LATE_NS INT64_C(1000000000)
-
-/* A communicator of the program's. */
-struct known {
-    int64_t id;
-    bool has_hash;
-    uint64_t hash;
-    int64_t nranks, rank;
-    int64_t enter_ns, ready_ns;
-    bool forgotten; /* the program has destroyed it */
-    struct profiled *profiled;
-    uint32_t calls[CT_OP_COUNT]; /* so far */
-    uint32_t *transfers;         /* [2 * peer]: sends to it, recvs from it */
-    struct expected_list expected[CT_OP_COUNT];
-    struct expected_list replays;
-};
-
-/* What NCCL tells of. */
-struct told {
-    struct told *next;
-    struct profiled *profiled;
-    struct known *known; /* NULL: not joined yet, or its end came */
-    uint64_t end;        /* of its events, once it is over */
-    bool over;
-};
-
-/* Of an event in the queue. */
-struct reading {
-    uint64_t position; /* that it is of, and one */
-    bool released;
-    bool met;
-    bool stored;
-    int64_t class, n, launch;
-    uint32_t ended; /* channels, when last looked at */
-    int64_t since_ns;
-};
-
-struct choices {
-    struct known **known; /* by number */
-    size_t nknown;
-    struct told *told;
-    bool was_told;
-    struct captured *captured;
-    struct choice_classes classes;
-    struct reading readings[PROFILER_EVENTS];
-    struct choices_losses losses;
-};
-
-static const struct {
-    enum ct_op base;
-    enum ct_op_class class;
-    enum ct_op_size size;
-} infos[] = {
-#define OP(id_, name_, fn_, since_, base_, class_, size_, ...) \
-    {CT_OP_##base_, CT_##class_, CT_##size_},
-#include "commtrace/nccl_ops.def"
-};
-
-static const uint8_t type_bytes[] = {
-#define TYPE(id_, value_, name_, bytes_) [value_] = (bytes_),
-#include "commtrace/nccl_types.def"
-};
 
 struct choices *choices_open(void)
 {
@@ -85,22 +19,13 @@ struct choices *choices_open(void)
     return choices;
 }
 
-static void free_known(struct known *known)
-{
-    for (int i = 0; i < CT_OP_COUNT; i++)
-        expected_release(&known->expected[i]);
-    expected_release(&known->replays);
-    free(known->transfers);
-    free(known);
-}
-
 void choices_close(struct choices *choices)
 {
     if (!choices)
         return;
     for (size_t i = 0; i < choices->nknown; i++)
         if (choices->known[i])
-            free_known(choices->known[i]);
+            choices_free_known(choices->known[i]);
     while (choices->told) {
         struct told *next = choices->told->next;
         free(choices->told);
@@ -109,170 +34,6 @@ void choices_close(struct choices *choices)
     free((void *)choices->known);
     captured_close(choices->captured);
     free(choices);
-}
-
-/* ---- calls ---- */
-
-static struct known *find(const struct choices *choices, int64_t id)
-{
-    return id >= 0 && (size_t)id < choices->nknown ? choices->known[id] : NULL;
-}
-
-static bool make_room(struct choices *choices, size_t id)
-{
-    if (id < choices->nknown)
-        return true;
-    size_t n = 2 * id + 16;
-    struct known **known = realloc((void *)choices->known, n * sizeof(*known));
-    if (!known)
-        return false;
-    for (size_t i = choices->nknown; i < n; i++)
-        known[i] = NULL;
-    choices->known = known;
-    choices->nknown = n;
-    return true;
-}
-
-void choices_meet(struct choices *choices, const struct comm_facts *facts)
-{
-    const struct row_comm *row = &facts->row;
-    struct known *known;
-    if (!make_room(choices, (size_t)row->id) || choices->known[row->id] ||
-        !(known = calloc(1, sizeof(*known))))
-        return;
-    *known = (struct known){
-        .id = row->id,
-        .has_hash = facts->nccl.known,
-        .hash = facts->nccl.hash,
-        .nranks = row->nranks,
-        .rank = row->rank,
-        .enter_ns = row->enter_ns,
-        .ready_ns = row->ready_ns,
-    };
-    for (int i = 0; i < CT_OP_COUNT; i++)
-        known->expected[i].most = CALLS;
-    known->replays.most = REPLAYS;
-    choices->known[row->id] = known;
-}
-
-static bool is_transfer(enum ct_op_class class)
-{
-    return class == CT_SEND || class == CT_RECV;
-}
-
-/* Collectives count by kind; sends and recvs by peer, too. NULL: no memory. */
-static uint32_t *counter_of(struct known *known, enum ct_op kind, int peer)
-{
-    enum ct_op_class class = infos[kind].class;
-    if (!is_transfer(class))
-        return &known->calls[kind];
-    if (!known->transfers)
-        known->transfers =
-            calloc(2 * (size_t)known->nranks, sizeof(*known->transfers));
-    return known->transfers && peer >= 0 && peer < known->nranks
-               ? &known->transfers[2 * peer + (class == CT_RECV)]
-               : NULL;
-}
-
-static uint64_t bytes_of(const struct known *known, const struct ct_slot *slot)
-{
-    int type = slot->u.call.type;
-    uint64_t bytes = type >= 0 && type < CT_TYPE_COUNT
-                         ? slot->u.call.count * type_bytes[type]
-                         : 0;
-    return infos[slot->op].size == CT_ALL_SHARES
-               ? bytes * (uint64_t)known->nranks
-               : bytes;
-}
-
-static bool has_failed(const struct ct_slot *slot)
-{
-    int32_t result = atomic_load_explicit(&slot->result, memory_order_relaxed);
-    return result != ncclSuccess && result != ncclInProgress;
-}
-
-void choices_expect(struct choices *choices, const struct ct_slot *slot,
-                    bool left)
-{
-    struct known *known = find(choices, slot->comm);
-    if (!known || slot->flags & CT_FLAG_ZERO || known->nranks == 1 ||
-        slot->op >= CT_OP_COUNT || infos[slot->op].size == CT_NO_SHARE ||
-        (left && has_failed(slot)))
-        return;
-    enum ct_op kind = infos[slot->op].base;
-    int peer = is_transfer(infos[kind].class) ? slot->u.call.peer : -1;
-    uint32_t *counter = counter_of(known, kind, peer);
-    if (!counter || (left && has_failed(slot)))
-        return;
-    const struct expected call = {
-        .bytes = bytes_of(known, slot),
-        .grp = slot->grp,
-        .n = (*counter)++,
-        .peer = peer,
-        .kind = (uint16_t)kind,
-    };
-    if (!(slot->flags & CT_FLAG_CAPTURED))
-        expected_add(&known->expected[call.kind], &call);
-    else if (slot->u.call.graph)
-        captured_add(choices->captured, slot->u.call.graph,
-                     &(struct captured_call){slot->comm, call});
-}
-
-struct uncounting {
-    struct known *known;
-    enum ct_op kind;
-};
-
-static void uncount(void *arg, int32_t peer)
-{
-    const struct uncounting *uncounting = arg;
-    --*counter_of(uncounting->known, uncounting->kind, peer);
-}
-
-void choices_group(struct choices *choices, const struct ct_slot *slot,
-                   bool left)
-{
-    struct known *known = find(choices, slot->comm);
-    bool runs =
-        !(slot->flags & CT_FLAG_SIMULATED) && !(left && has_failed(slot));
-    for (int i = 0; known && !runs && i < CT_OP_COUNT; i++)
-        expected_drop_group(&known->expected[i], slot->grp, uncount,
-                            &(struct uncounting){known, (enum ct_op)i});
-}
-
-void choices_graph(struct choices *choices, const struct ct_slot *slot)
-{
-    captured_join(choices->captured, slot->u.graph.id, slot->u.graph.first,
-                  slot->u.graph.second);
-}
-
-struct repeating {
-    struct choices *choices;
-    int64_t launch;
-};
-
-static void repeat(void *arg, const struct captured_call *captured)
-{
-    const struct repeating *repeating = arg;
-    struct known *known = find(repeating->choices, captured->comm);
-    struct expected call = captured->call;
-    call.launch = repeating->launch;
-    if (known)
-        expected_add(&known->replays, &call);
-}
-
-void choices_launch(struct choices *choices, const struct ct_slot *slot,
-                    int64_t id)
-{
-    captured_each(choices->captured, slot->u.graph_launch.graph, repeat,
-                  &(struct repeating){choices, id});
-}
-
-void choices_forget(struct choices *choices, int64_t comm)
-{
-    struct known *known = find(choices, comm);
-    if (known)
-        known->forgotten = true;
 }
 
 /* ---- communicators ---- */
@@ -361,7 +122,7 @@ static void join_new(struct choices *choices, struct batch *batch)
 static void let_known_go(struct choices *choices, struct known *known)
 {
     choices->known[known->id] = NULL;
-    free_known(known);
+    choices_free_known(known);
 }
 
 /* Those that are over and whose events are read. */
