@@ -2,25 +2,68 @@
  * ONE_NIC_USED, NIC_DOWN, SLOW_PORT: what the ports that NCCL uses on the hosts
  * of the job look like beside each other.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "findings/conns.h"
+#include "trace/intern.h"
+
+#define RECENT 64 /* ports of a process are met together */
+#define RATES 16  /* that a port has on different hosts; more do not count */
 
 struct used_port {
     const struct ct_process *process; /* that uses it; its node counts */
     const struct ct_nic_row *nic;
     const char *via;
+    int number; /* in the order of the walk */
+    bool first; /* of this port on its node */
+};
+
+struct node_ports { /* a node's part of them, and its ports as one sees them */
+    const struct ct_process *seer; /* NULL: nobody saw any */
+    const struct used_port *ports;
+    int n;
 };
 
 struct used_ports {
     const struct ct_case *c;
     int n, capacity;
     struct used_port *ports; /* each port of a node once per process */
+    struct ct_intern known;
+    struct node_ports *nodes;
     bool failed;
 };
+
+struct port_key { /* no padding */
+    int node, port;
+    char name[56];
+};
+
+static bool is_first(struct used_ports *used, const struct ct_process *p,
+                     const struct ct_nic_row *nic)
+{
+    struct port_key key = {p->node, nic->port, ""};
+    const int known = used->known.n;
+
+    memcpy(key.name, nic->name, strnlen(nic->name, sizeof key.name));
+    return ct_intern_add(&used->known, &key, sizeof key) == known;
+}
+
+static bool make_room(struct used_ports *used)
+{
+    const int capacity = used->capacity * 2 + 64;
+    struct used_port *ports;
+
+    if (used->n < used->capacity)
+        return true;
+    ports = realloc(used->ports, (size_t)capacity * sizeof *ports);
+    if (!ports)
+        return false;
+    used->ports = ports;
+    used->capacity = capacity;
+    return true;
+}
 
 static bool note_port(const struct ct_conn_at *at, void *context)
 {
@@ -32,36 +75,53 @@ static bool note_port(const struct ct_conn_at *at, void *context)
     ct_via_port(at->teller, &at->via, &port);
     if (!port.nic)
         return true;
-    for (int i = used->n - 1; i >= 0 && i > used->n - 64; i--)
+    for (int i = used->n - 1; i >= 0 && i > used->n - RECENT; i--)
         if (used->ports[i].process == at->teller &&
             used->ports[i].nic == port.nic)
             return true;
-    if (used->n == used->capacity) {
-        const int capacity = used->capacity * 2 + 64;
-        struct used_port *ports =
-            realloc(used->ports, (size_t)capacity * sizeof *ports);
-
-        used->failed = !ports;
-        if (!ports)
-            return false;
-        used->ports = ports;
-        used->capacity = capacity;
-    }
-    used->ports[used->n++] =
-        (struct used_port){at->teller, port.nic, at->row->via};
+    used->failed = !make_room(used);
+    if (used->failed)
+        return false;
+    used->ports[used->n] =
+        (struct used_port){at->teller, port.nic, at->row->via, used->n,
+                           is_first(used, at->teller, port.nic)};
+    used->n++;
     return true;
 }
 
-/* The ports as one of the node's processes sees them: they are alike. */
-static const struct ct_process *seer_of(const struct ct_case *c, int node)
+static int by_node(const void *left, const void *right)
 {
-    for (int i = 0; i < c->job->nprocesses; i++) {
-        const struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+    const struct used_port *a = left, *b = right;
 
-        if (p->node == node && p->nnics)
-            return p;
+    if (a->process->node != b->process->node)
+        return a->process->node < b->process->node ? -1 : 1;
+    return a->number - b->number;
+}
+
+/* The ports of a node are alike for its processes, so one tells of them. */
+static bool sort_out(struct used_ports *used)
+{
+    const struct ct_job *job = used->c->job;
+
+    used->nodes = calloc((size_t)job->nnodes + 1, sizeof *used->nodes);
+    if (!used->nodes)
+        return false;
+    for (int i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p =
+            &used->c->trace->processes[job->processes[i]];
+
+        if (p->nnics && !used->nodes[p->node].seer)
+            used->nodes[p->node].seer = p;
     }
-    return NULL;
+    if (used->n)
+        qsort(used->ports, (size_t)used->n, sizeof *used->ports, by_node);
+    for (int i = used->n - 1; i >= 0; i--) {
+        struct node_ports *node = &used->nodes[used->ports[i].process->node];
+
+        node->ports = &used->ports[i];
+        node->n++;
+    }
+    return true;
 }
 
 static bool same_port(const struct ct_nic_row *a, const struct ct_nic_row *b)
@@ -79,12 +139,6 @@ static const struct ct_nic_row *find_port(const struct ct_process *p,
     return NULL;
 }
 
-static bool is_down(const struct ct_nic_row *nic)
-{
-    return nic && !ct_nic_is_verbs(nic) && *nic->state &&
-           strcmp(nic->state, "ACTIVE") != 0;
-}
-
 static struct ct_finding_row *start(struct ct_findings *findings,
                                     enum ct_finding id, double confidence)
 {
@@ -97,76 +151,110 @@ static struct ct_finding_row *start(struct ct_findings *findings,
     return row;
 }
 
-static bool rule_down(const struct ct_case *c, const struct used_ports *used,
+static void tell_others(struct ct_finding_row *row, int n)
+{
+    const size_t used = strlen(row->text);
+
+    if (n > 0)
+        snprintf(row->text + used, sizeof row->text - used,
+                 "; so on %d other host%s", n, ct_plural(n));
+}
+
+static bool is_down(const struct ct_nic_row *nic)
+{
+    return nic && *nic->state && strcmp(nic->state, "ACTIVE") != 0;
+}
+
+/* A port that is down there and used elsewhere; NULL: none. */
+static const struct used_port *missed_on(const struct used_ports *used,
+                                         const struct ct_process *p)
+{
+    for (int i = 0; p && i < used->n; i++)
+        if (used->ports[i].first && is_down(find_port(p, used->ports[i].nic)))
+            return &used->ports[i];
+    return NULL;
+}
+
+static bool rule_down(const struct used_ports *used,
                       struct ct_findings *findings)
 {
+    const struct ct_job *job = used->c->job;
     struct ct_finding_row *row = NULL;
     int n = 0;
 
-    for (int node = 0; node < c->job->nnodes; node++) {
-        const struct ct_process *p = seer_of(c, node);
-        bool found = false;
+    for (int node = 0; node < job->nnodes; node++) {
+        const struct ct_process *p = used->nodes[node].seer;
+        const struct used_port *port = missed_on(used, p);
+        const struct ct_nic_row *nic;
 
-        for (int i = 0; p && i < used->n && !found; i++) {
-            const struct ct_nic_row *nic = find_port(p, used->ports[i].nic);
-
-            found = is_down(nic);
-            if (!found || n++)
-                continue;
-            row = start(findings, CT_FINDING_NIC_DOWN, .9);
-            if (!row)
-                return false;
-            snprintf(row->text, sizeof row->text,
-                     "%.20s of host %.60s is %.12s (%.80s), while %.60s uses "
-                     "it %.60s",
-                     nic->name, c->job->node_names[node], nic->state,
-                     nic->source,
-                     c->job->node_names[used->ports[i].process->node],
-                     used->ports[i].via);
-        }
-    }
-    if (row && n > 1)
-        snprintf(row->text + strlen(row->text),
-                 sizeof row->text - strlen(row->text),
-                 "; so on %d other host%s", n - 1, ct_plural(n - 1));
-    if (row)
+        if (!port || n++)
+            continue;
+        nic = find_port(p, port->nic);
+        row = start(findings, CT_FINDING_NIC_DOWN, .9);
+        if (!row)
+            return false;
+        snprintf(row->text, sizeof row->text,
+                 "%.20s of host %.60s is %.12s (%.80s), while %.60s uses it "
+                 "via %.60s",
+                 nic->name, job->node_names[node], nic->state, nic->source,
+                 job->node_names[port->process->node], port->via);
         snprintf(row->advice, sizeof row->advice,
                  "look at its cable and at ibstat there: the host has less "
                  "bandwidth than the others");
+    }
+    if (row)
+        tell_others(row, n - 1);
     return true;
 }
 
+struct rates {
+    int n;
+    struct {
+        int64_t mbps;
+        int nodes;
+    } at[RATES];
+};
+
+static void count_rate(struct rates *rates, int64_t mbps)
+{
+    int i = 0;
+
+    while (i < rates->n && rates->at[i].mbps != mbps)
+        i++;
+    if (i == RATES)
+        return;
+    if (i == rates->n)
+        rates->at[rates->n++].mbps = mbps;
+    rates->at[i].nodes++;
+}
+
 /* The rate that most nodes have for that port, the higher one of two that are
- * as frequent; 0: no other node has it. */
-static int64_t usual_mbps(const struct ct_case *c, int node,
+ * as frequent. */
+static int64_t usual_mbps(const struct used_ports *used,
                           const struct ct_nic_row *like)
 {
+    struct rates rates = {0};
     int64_t best = 0;
     int most = 0;
 
-    for (int i = 0; i < c->job->nnodes; i++) {
-        const struct ct_process *p = seer_of(c, i);
+    for (int node = 0; node < used->c->job->nnodes; node++) {
+        const struct ct_process *p = used->nodes[node].seer;
         const struct ct_nic_row *nic = p ? find_port(p, like) : NULL;
-        int n = 0;
 
-        if (i == node || !nic || !ct_nic_is_verbs(nic) || !like->link_layer ||
-            strcmp(nic->link_layer, like->link_layer) != 0)
-            continue;
-        for (int k = 0; k < c->job->nnodes; k++) {
-            const struct ct_process *q = seer_of(c, k);
-            const struct ct_nic_row *other = q ? find_port(q, like) : NULL;
-
-            n += other && ct_nic_is_verbs(other) && other->mbps == nic->mbps;
-        }
-        if (n > most || (n == most && nic->mbps > best)) {
-            most = n;
-            best = nic->mbps;
-        }
+        if (nic && ct_nic_is_verbs(nic) && like->link_layer &&
+            !strcmp(nic->link_layer, like->link_layer))
+            count_rate(&rates, nic->mbps);
     }
+    for (int i = 0; i < rates.n; i++)
+        if (rates.at[i].nodes > most ||
+            (rates.at[i].nodes == most && rates.at[i].mbps > best)) {
+            most = rates.at[i].nodes;
+            best = rates.at[i].mbps;
+        }
     return best;
 }
 
-static bool rule_slow(const struct ct_case *c, const struct used_ports *used,
+static bool rule_slow(const struct used_ports *used,
                       struct ct_findings *findings)
 {
     const struct used_port *worst = NULL;
@@ -176,15 +264,15 @@ static bool rule_slow(const struct ct_case *c, const struct used_ports *used,
 
     for (int i = 0; i < used->n; i++) {
         const struct used_port *port = &used->ports[i];
-        const int64_t mbps = port->nic->mbps > 0
-                                 ? usual_mbps(c, port->process->node, port->nic)
-                                 : 0;
+        const double mbps = (double)port->nic->mbps;
+        const int64_t others =
+            port->first && mbps > 0 ? usual_mbps(used, port->nic) : 0;
 
-        if (mbps <= 0 || (double)port->nic->mbps / (double)mbps >= least)
+        if (others <= 0 || mbps / (double)others >= least)
             continue;
-        least = (double)port->nic->mbps / (double)mbps;
+        least = mbps / (double)others;
         worst = port;
-        usual = mbps;
+        usual = others;
     }
     if (!worst)
         return true;
@@ -194,19 +282,13 @@ static bool rule_slow(const struct ct_case *c, const struct used_ports *used,
     snprintf(row->text, sizeof row->text,
              "%.20s of host %.60s runs at %.4g Gbit/s (%.80s), on other hosts "
              "at %.4g; rank %d sends or receives via %.60s",
-             worst->nic->name, c->job->node_names[worst->process->node],
+             worst->nic->name, used->c->job->node_names[worst->process->node],
              (double)worst->nic->mbps / 1e3, worst->nic->source,
              (double)usual / 1e3, worst->process->rank, worst->via);
     snprintf(row->advice, sizeof row->advice,
              "look at its cable and port: all ranks wait for the slowest one");
     return true;
 }
-
-struct near_ports { /* of the GPUs of a node that send or receive */
-    int gpus, used, near;
-    const struct used_port *example;
-    const struct ct_nic_row *idle; /* a near one that nobody uses */
-};
 
 static int path_rank(const char *path)
 {
@@ -237,24 +319,13 @@ static bool is_nearest(const struct ct_process *p, const struct ct_nic_row *nic,
     return false;
 }
 
-static bool is_used(const struct used_ports *used, int node,
-                    const struct ct_nic_row *nic)
-{
-    for (int i = 0; i < used->n; i++)
-        if (used->ports[i].process->node == node &&
-            same_port(used->ports[i].nic, nic))
-            return true;
-    return false;
-}
-
-static bool is_near_to_any(const struct used_ports *used, int node,
+static bool is_near_to_any(const struct node_ports *node,
                            const struct ct_nic_row *nic,
                            const struct ct_nic_row *like)
 {
-    for (int i = 0; i < used->n; i++) {
-        const struct ct_process *p = used->ports[i].process;
-        const struct ct_nic_row *mine =
-            p->node == node ? find_port(p, nic) : NULL;
+    for (int i = 0; i < node->n; i++) {
+        const struct ct_process *p = node->ports[i].process;
+        const struct ct_nic_row *mine = find_port(p, nic);
 
         if (mine && is_nearest(p, mine, like))
             return true;
@@ -262,71 +333,91 @@ static bool is_near_to_any(const struct used_ports *used, int node,
     return false;
 }
 
-static void look_at_node(const struct ct_case *c, const struct used_ports *used,
-                         int node, struct near_ports *ports)
+/* The only port that several processes of the node use; NULL: there are more,
+ * or one process uses it. */
+static const struct used_port *only_port(const struct node_ports *node)
 {
-    const struct ct_process *p = seer_of(c, node), *last = NULL;
+    const struct ct_process *last = NULL;
+    int ports = 0, processes = 0;
 
-    *ports = (struct near_ports){0};
-    for (int i = 0; i < used->n; i++)
-        if (used->ports[i].process->node == node) {
-            ports->example = &used->ports[i];
-            ports->gpus += used->ports[i].process != last;
-            last = used->ports[i].process;
-        }
-    for (int i = 0; p && ports->example && i < p->nnics; i++) {
-        const struct ct_nic_row *nic = &p->nics[i];
-
-        ports->used += is_used(used, node, nic);
-        if (!ct_nic_is_verbs(nic) || nic->mbps != ports->example->nic->mbps ||
-            strcmp(nic->link_layer, ports->example->nic->link_layer) != 0 ||
-            !is_near_to_any(used, node, nic, ports->example->nic))
-            continue;
-        ports->near++;
-        if (!is_used(used, node, nic))
-            ports->idle = nic;
+    for (int i = 0; i < node->n; i++) {
+        ports += node->ports[i].first;
+        processes += node->ports[i].process != last;
+        last = node->ports[i].process;
     }
+    return ports == 1 && processes > 1 ? &node->ports[0] : NULL;
+}
+
+/* Ports that are like the one in use and nearest to a GPU, and one of them that
+ * is idle. */
+static int count_near(const struct node_ports *node,
+                      const struct used_port *used,
+                      const struct ct_nic_row **idle_p)
+{
+    int n = 0;
+
+    *idle_p = NULL;
+    for (int i = 0; i < node->seer->nnics; i++) {
+        const struct ct_nic_row *nic = &node->seer->nics[i];
+
+        if (!ct_nic_is_verbs(nic) || nic->mbps != used->nic->mbps ||
+            !used->nic->link_layer ||
+            strcmp(nic->link_layer, used->nic->link_layer) != 0 ||
+            !is_near_to_any(node, nic, used->nic))
+            continue;
+        n++;
+        if (!same_port(nic, used->nic))
+            *idle_p = nic;
+    }
+    return n;
+}
+
+static bool tell_one(const char *host, const struct used_port *port, int near,
+                     const struct ct_nic_row *idle,
+                     struct ct_findings *findings)
+{
+    const char *line = ct_log_line(port->process, NULL, "NCCL_IB_HCA");
+    struct ct_finding_row *row =
+        start(findings, CT_FINDING_ONE_NIC_USED, line ? 1 : .8);
+
+    if (!row)
+        return false;
+    snprintf(row->text, sizeof row->text,
+             "all traffic of host %.60s goes through %.20s, via %.60s, "
+             "although %d such ports are nearest to its GPUs, as %.20s "
+             "(%.60s)%s%.120s%s",
+             host, port->nic->name, port->via, near, idle->name, idle->source,
+             line ? "; NCCL's log: \"" : "", line ? line : "",
+             line ? "\"" : "");
+    snprintf(row->advice, sizeof row->advice, "%s",
+             line ? "name all ports in NCCL_IB_HCA, or take it out"
+                  : "NCCL does not say why: see which ports its log lists "
+                    "after \"NET/IB : Using\"");
+    return true;
 }
 
 /* Several GPUs of a host, to which several ports that are alike are nearest,
  * and all go through one. */
-static bool rule_one(const struct ct_case *c, const struct used_ports *used,
+static bool rule_one(const struct used_ports *used,
                      struct ct_findings *findings)
 {
-    struct ct_finding_row *row = NULL;
+    const int at = findings->n;
     int n = 0;
 
-    for (int node = 0; node < c->job->nnodes; node++) {
-        const char *line;
-        struct near_ports ports;
+    for (int node = 0; node < used->c->job->nnodes; node++) {
+        const struct node_ports *ports = &used->nodes[node];
+        const struct used_port *only = only_port(ports);
+        const struct ct_nic_row *idle = NULL;
+        const int near = only ? count_near(ports, only, &idle) : 0;
 
-        look_at_node(c, used, node, &ports);
-        if (ports.gpus < 2 || ports.used != 1 || ports.near < 2 ||
-            !ports.idle || n++)
+        if (near < 2 || !idle || n++)
             continue;
-        row = start(findings, CT_FINDING_ONE_NIC_USED, .8);
-        if (!row)
+        if (!tell_one(used->c->job->node_names[node], only, near, idle,
+                      findings))
             return false;
-        line = ct_log_line(ports.example->process, NULL, "NCCL_IB_HCA");
-        if (line)
-            row->confidence = 1;
-        snprintf(row->text, sizeof row->text,
-                 "all traffic of host %.60s goes through %.20s, via %.60s, "
-                 "although %d such ports are nearest to its GPUs, as %.20s "
-                 "(%.60s)%s%.120s%s",
-                 c->job->node_names[node], ports.example->nic->name,
-                 ports.example->via, ports.near, ports.idle->name,
-                 ports.idle->source, line ? "; NCCL's log: \"" : "",
-                 line ? line : "", line ? "\"" : "");
-        snprintf(row->advice, sizeof row->advice,
-                 line ? "name all ports in NCCL_IB_HCA, or take it out"
-                      : "NCCL does not say why: see which ports its log lists "
-                        "after \"NET/IB : Using\"");
     }
-    if (row && n > 1)
-        snprintf(row->text + strlen(row->text),
-                 sizeof row->text - strlen(row->text),
-                 "; so on %d other host%s", n - 1, ct_plural(n - 1));
+    if (n)
+        tell_others(&findings->rows[at], n - 1);
     return true;
 }
 
@@ -336,8 +427,10 @@ bool ct_rule_ports(const struct ct_case *c, struct ct_findings *findings)
     bool good;
 
     ct_each_conn(c, note_port, &used);
-    good = !used.failed && rule_one(c, &used, findings) &&
-           rule_down(c, &used, findings) && rule_slow(c, &used, findings);
+    good = !used.failed && sort_out(&used) && rule_one(&used, findings) &&
+           rule_down(&used, findings) && rule_slow(&used, findings);
+    ct_intern_release(&used.known);
+    free(used.nodes);
     free(used.ports);
     return good;
 }

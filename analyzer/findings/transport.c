@@ -24,6 +24,13 @@ static bool is_p2p_capable(const struct ct_link_fact *topology)
     return topology->link != CT_LINK_SELF && topology->link <= CT_LINK_PCIE;
 }
 
+/* By NVLink or PCIe: nothing else leads out of a host. */
+static bool may_be_joined(const struct ct_conn_at *at)
+{
+    return at->other && (at->other->node == at->teller->node ||
+                         at->other->domain == at->teller->domain);
+}
+
 /* To go over the network may be better than PCIe where ports are near. */
 static bool p2p_is_bad(const struct ct_case *c, const struct ct_conn_at *at,
                        struct ct_bad_link *bad)
@@ -36,8 +43,8 @@ static bool p2p_is_bad(const struct ct_case *c, const struct ct_conn_at *at,
                                         NULL};
 
     if (at->via.transport == CT_VIA_P2P ||
-        at->via.transport == CT_VIA_UNKNOWN || !link_of(c, at, bad) ||
-        !is_p2p_capable(&bad->could))
+        at->via.transport == CT_VIA_UNKNOWN || !may_be_joined(at) ||
+        !link_of(c, at, bad) || !is_p2p_capable(&bad->could))
         return false;
     if (bad->could.link == CT_LINK_PCIE && at->via.transport != CT_VIA_SHM)
         return false;
@@ -150,11 +157,13 @@ static bool tcp_is_bad(const struct ct_case *c, const struct ct_conn_at *at,
                                         "libibverbs",
                                         "NCCL_IB_HCA",
                                         NULL};
-    const struct ct_nic_row *mine = verbs_port(at->teller);
-    const struct ct_nic_row *theirs = verbs_port(at->other);
+    const struct ct_nic_row *mine, *theirs;
 
-    if (at->via.transport != CT_VIA_SOCKET || same_node(at) || !mine ||
-        (at->other && !theirs))
+    if (at->via.transport != CT_VIA_SOCKET || same_node(at))
+        return false;
+    mine = verbs_port(at->teller);
+    theirs = verbs_port(at->other);
+    if (!mine || (at->other && !theirs))
         return false;
     ct_conn_link(c->trace, c->job, at->comm, at->teller, at->row, &bad->is);
     bad->could.link =
