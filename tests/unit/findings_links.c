@@ -379,7 +379,7 @@ static void test_port_down(void **state)
     r = report_on(folder);
     expect(&r, CT_FINDING_NIC_DOWN,
            "mlx5_0 of host h1 is DOWN (/sys/class/infiniband/mlx5_0), while h0 "
-           "uses it NET/IB/0/GDRDMA",
+           "uses it via NET/IB/0/GDRDMA",
            "ibstat");
     end(&r);
 }

@@ -106,6 +106,7 @@ sqlite3 *files_begin(const char *folder, int rank, int world, int host)
     sqlite3 *db;
 
     assert_int_equal(sqlite3_open(files_path(folder, rank), &db), SQLITE_OK);
+    files_sql(db, "PRAGMA synchronous=OFF");
     files_sql(db, "PRAGMA application_id=%d", CT_APPLICATION_ID);
     files_sql(db, "PRAGMA user_version=%d", CT_SCHEMA_VERSION);
     files_sql(db, "BEGIN");
