@@ -34,6 +34,10 @@ RUNS = [
     ("dgx_h100", NO_SHM, INSIDE, {}),
     ("dgx_h100", NO_IB, INSIDE, {"IB_FELL_BACK_TO_TCP": "NCCL_IB_DISABLE"}),
     ("dgx_h100", {}, ACROSS, {}),
+    ("dgx_h100", {"NCCL_IB_HCA": "mlx5_0"}, INSIDE,
+     {"NIC_FAR_FROM_GPU": "NCCL_IB_HCA", "ONE_NIC_USED": "NCCL_IB_HCA"}),
+    ("dgx_h100", {"NCCL_NET_GDR_LEVEL": "LOC"}, INSIDE,
+     {"GDR_OFF": "NCCL_NET_GDR_LEVEL"}),
     ("pcie_box", {}, INSIDE, {}),
     ("pcie_box", NO_P2P, INSIDE, {"P2P_DISABLED": "NCCL_P2P_DISABLE"}),
     ("pcie_box", NO_SHM, INSIDE, {"SHM_DISABLED": "NCCL_SHM_DISABLE"}),
@@ -178,7 +182,7 @@ def check_findings(what, report, findings, crosses):
     if got != sorted(findings):
         jobs.fail("%s: found %s, not %s" % (what, got, sorted(findings)))
     for code, reason in findings.items():
-        if reason + " set by environment to" not in found[code]["text"]:
+        if 'NCCL\'s log: "%s set ' % reason not in found[code]["text"]:
             jobs.fail("%s: no reason in: %s" % (what, found[code]["text"]))
     if crosses != ("TP_CROSSES_NODES" in found):
         jobs.fail("%s: TP crosses domains: %s" % (what, crosses))
