@@ -156,13 +156,13 @@ static double best_us(const struct table *table, enum ct_op base,
 
 static double chosen_us(const struct table *table,
                         const struct ct_choice_class_row *choice,
-                        uint64_t bytes)
+                        enum ct_op base, uint64_t bytes)
 {
     for (int i = 0; i < table->n; i++) {
         const struct ct_tuning_row *row = &table->rows[i];
 
-        if (row->base == choice->base && choice->algorithm &&
-            choice->protocol && !strcmp(row->algorithm, choice->algorithm) &&
+        if (row->base == base && choice->algorithm && choice->protocol &&
+            !strcmp(row->algorithm, choice->algorithm) &&
             !strcmp(row->protocol, choice->protocol))
             return ct_nccl_us(row, &table->comm, bytes);
     }
@@ -189,7 +189,7 @@ static bool use_choices(const struct ct_trace *trace, const struct ct_job *job,
         own =
             chosen_us(&tables[instance->comm],
                       &trace->processes[of->process].choice_classes[of->choice],
-                      instance->bytes);
+                      instance->base, instance->bytes);
         if (isnan(own))
             continue;
         sums[instance->usage].us += own * (double)instance->runs;

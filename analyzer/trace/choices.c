@@ -31,6 +31,8 @@ struct joining { /* of what one source says: the log, or the profiler */
 
 static bool is_p2p(enum ct_op base)
 {
+    if (base == CT_OP_COUNT)
+        return false;
     const enum ct_op_class cls = ct_op_infos[base].cls;
 
     return cls == CT_SEND || cls == CT_RECV;
@@ -43,6 +45,19 @@ struct key {
 static struct key key_of(int comm, enum ct_op base, int peer)
 {
     return (struct key){comm, (int)base, is_p2p(base) ? peer : CT_NONE};
+}
+
+/* Its own, else that of all collectives. */
+static int key_of_class(const struct joining *j,
+                        const struct ct_op_class_row *c)
+{
+    const struct key own = key_of(c->comm, c->base, c->peer);
+    const struct key any = key_of(c->comm, CT_OP_COUNT, CT_NONE);
+    const int key = ct_intern_find(&j->keys, &own, sizeof(own));
+
+    return key == CT_NONE && ct_is_collective(c->base)
+               ? ct_intern_find(&j->keys, &any, sizeof(any))
+               : key;
 }
 
 static void name_keys(struct joining *j)
@@ -60,12 +75,10 @@ static void name_keys(struct joining *j)
     }
     for (i = 0; i < p->nclasses; i++) {
         const struct ct_op_class_row *c = &p->classes[i];
-        const struct key key = key_of(c->comm, c->base, c->peer);
 
         /* A rank alone copies, and asks for no algorithm. */
-        j->class_key[i] = p->comms[c->comm].nranks > 1
-                              ? ct_intern_find(&j->keys, &key, sizeof(key))
-                              : CT_NONE;
+        j->class_key[i] =
+            p->comms[c->comm].nranks > 1 ? key_of_class(j, c) : CT_NONE;
     }
 }
 
@@ -357,7 +370,8 @@ static void set_choice(struct ct_process *p, int op, int class)
     p->op_choices[op] = class;
 }
 
-/* The first run says it, where the profiler said nothing of the op by itself. */
+/* The first run says it, where the profiler said nothing of the op by itself.
+ */
 static void set_replayed(struct ct_process *p, int op, int class)
 {
     const int now = p->op_choices[op];

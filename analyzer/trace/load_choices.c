@@ -84,8 +84,11 @@ static void load_classes(struct ct_loader *loader, struct ct_ids *ids)
         struct ct_choice_class_row row = {
             .id = (int)ct_rows_int(&rows, 0, "id", 0, INT32_MAX)};
 
-        if (!find_op(&rows, 1, &row.comm, &row.base))
-            continue;
+        if (!find_op(&rows, 1, &row.comm, &row.base)) {
+            if (row.comm == CT_NONE || !ct_rows_null(&rows, 2))
+                continue;
+            row.base = CT_OP_COUNT;
+        }
         row.bytes = (uint64_t)ct_rows_opt(&rows, 3, "bytes", 0, INT64_MAX, 0);
         row.peer = (int)ct_rows_opt(&rows, 4, "peer", 0, CT_MAX_RANKS, CT_NONE);
         row.algorithm = ct_rows_text(&rows, 5);

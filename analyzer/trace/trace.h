@@ -193,7 +193,8 @@ struct ct_choice_class_row { /* how NCCL ran ops; text NULL, numbers CT_NONE:
                                 not said */
     int id;                  /* choice_class.id in the file */
     int comm;                /* index in comms */
-    enum ct_op base;
+    enum ct_op
+        base; /* CT_OP_COUNT: some collective, as NCCL before 2.23 says */
     int peer; /* of send and recv */
     uint64_t bytes;
     const char *algorithm, *protocol;

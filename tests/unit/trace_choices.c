@@ -108,6 +108,30 @@ static void test_order(void **state)
     files_close(trace, folder);
 }
 
+/* NCCL 2.20 to 2.22 do not say of what a line is. */
+static void test_nameless(void **state)
+{
+    const char *folder = files_folder();
+    static const int classes[] = {11, 14, 12, 0, 14, 11};
+    struct ct_trace *trace;
+    sqlite3 *db = mixed(folder, 0);
+
+    (void)state;
+    mixed_choices(db);
+    files_sql(db, "DELETE FROM choice");
+    files_sql(db, "UPDATE choice_class SET kind = NULL");
+    choice(db, 1, 11, 0);
+    choice(db, 2, 14, 1);
+    choice(db, 3, 12, 2);
+    choice(db, 4, 14, 3);
+    choice(db, 5, 11, 4);
+    files_end(db);
+    trace = files_open(folder);
+    expect(trace, 0, classes, 6);
+    assert_int_equal(trace->processes[0].unplaced, 0);
+    files_close(trace, folder);
+}
+
 static void test_none(void **state)
 {
     const char *folder = files_folder();
@@ -377,11 +401,12 @@ static void test_bad_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),    cmocka_unit_test(test_none),
-        cmocka_unit_test(test_mismatch), cmocka_unit_test(test_more_choices),
-        cmocka_unit_test(test_group),    cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_lost),     cmocka_unit_test(test_two_sources),
-        cmocka_unit_test(test_parts),    cmocka_unit_test(test_bad_rows),
+        cmocka_unit_test(test_nameless),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_none),         cmocka_unit_test(test_mismatch),
+        cmocka_unit_test(test_more_choices), cmocka_unit_test(test_group),
+        cmocka_unit_test(test_peers),        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_two_sources),  cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_bad_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
