@@ -62,6 +62,23 @@ static void test_formula(void **state)
            20 + 100);
 }
 
+/* NCCL 2.30.7 itself, 4 ranks on 2 nodes over TCP: its table of all-reduce, and
+ * "4000 Bytes -> Algo RING proto LL". */
+static void test_real_table(void **state)
+{
+    static const struct ct_tuning_row rows[] = {
+        {0, CT_OP_ALL_REDUCE, "RING", "LL", 20.0, .4},
+        {0, CT_OP_ALL_REDUCE, "TREE", "LL", 18.8, .3},
+        {0, CT_OP_ALL_REDUCE, "TREE", "SIMPLE", 44.4, 1.1},
+        {0, CT_OP_ALL_REDUCE, "RING", "SIMPLE", 60.4, .8},
+    };
+
+    (void)state;
+    expect(ct_nccl_us(&rows[0], &two_nodes, 4000), 30);
+    for (int i = 1; i < 4; i++)
+        assert_true(ct_nccl_us(&rows[i], &two_nodes, 4000) > 30);
+}
+
 static void tuning(sqlite3 *db, int comm, enum ct_op op, const char *algorithm,
                    double latency_us, double GBps)
 {
@@ -157,6 +174,7 @@ int main(void)
     static int with_choices;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formula),
+        cmocka_unit_test(test_real_table),
         cmocka_unit_test(test_predictions),
         cmocka_unit_test_prestate(test_predictions, &with_choices),
     };
