@@ -104,6 +104,9 @@ static int enlist(int fd, bool sqlite)
 static int open_high(const char *path, int flags, mode_t mode, bool sqlite)
 {
     int fd = open(path, flags | O_CLOEXEC, mode);
+    /* What others find by its name, whatever the program's umask takes. */
+    if (fd >= 0 && !sqlite && flags & O_CREAT)
+        fchmod(fd, mode);
     if (fd >= 0)
         fd = move_up(fd);
     if (fd < 0)

@@ -190,8 +190,13 @@ static void test_files(void **state)
     char path[64];
     (void)state;
     snprintf(path, sizeof(path), "%s/ring", folder);
+    struct stat st;
+    mode_t mask = umask(0777); /* else nobody could rescue it */
     assert_int_equal(ring_open(&ring, path, "", 64), 0);
+    umask(mask);
     assert_string_equal(ring.path, path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
     /* Never somebody else's file: anonymous memory then. */
     assert_int_equal(ring_open(&second, path, "", 64), 0);
     assert_string_equal(second.path, "");
