@@ -31,10 +31,12 @@ enum stage {
 struct nccl_file {
     _Atomic int stage;
     struct publication variables;
-    unsigned within; /* calls in which NCCL may be about to open it */
-    unsigned tries;  /* of them that are over, and it did not */
-    bool tidied;     /* what the program starts does not inherit it */
+    unsigned within;      /* calls in which NCCL may be about to open it */
+    unsigned tries;       /* of them that are over, and it did not */
+    _Atomic bool is_full; /* NCCL's words go nowhere now; see why */
     int fd;
+    dev_t dev;
+    ino_t ino;
     off_t at;      /* read so far */
     off_t end;     /* of what may be read */
     off_t punched; /* given back so far */
@@ -73,6 +75,11 @@ static int stage_of(const struct nccl_file *file)
     return atomic_load_explicit(&file->stage, memory_order_acquire);
 }
 
+static bool is_full(const struct nccl_file *file)
+{
+    return atomic_load_explicit(&file->is_full, memory_order_acquire);
+}
+
 /* Release: who sees the stage sees what it goes with. */
 static void set_stage(struct nccl_file *file, enum stage stage)
 {
@@ -89,16 +96,24 @@ give_up(struct nccl_file *file, const char *format, ...)
     set_stage(file, NONE);
 }
 
+static const char is_limited[] = "the size of files is limited (ulimit -f)";
+
+/* Whether who writes too long a file is killed. */
+static bool has_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+           limit.rlim_cur != RLIM_INFINITY;
+}
+
 /* Whether the process may write files of any size, and open a few more: NCCL
  * would be killed for the one, and log to stdout for want of the other. */
 static bool has_room(struct nccl_file *file)
 {
     enum { SPARE = 4 };
-    struct rlimit limit;
     int spare[SPARE], n = 0;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
-        limit.rlim_cur != RLIM_INFINITY) {
-        give_up(file, "the size of files is limited (ulimit -f)");
+    if (has_limit()) {
+        give_up(file, is_limited);
         return false;
     }
     while (n < SPARE &&
@@ -110,6 +125,15 @@ static bool has_room(struct nccl_file *file)
     if (!has)
         give_up(file, "too few files may be opened");
     return has;
+}
+
+/* Whether NCCL would find it by its name, with the rights of now. */
+static bool is_reachable(const struct nccl_file *file)
+{
+    struct stat named;
+    return lstat(file->path, &named) == 0 && named.st_ino == file->ino &&
+           named.st_dev == file->dev &&
+           faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS) == 0;
 }
 
 static bool make_file(struct nccl_file *file)
@@ -129,13 +153,18 @@ static bool make_file(struct nccl_file *file)
     }
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     fcntl(file->fd, F_SETLK, &lock);
-    if (write(file->fd, untouched, UNTOUCHED) != UNTOUCHED) {
-        unlink(file->path);
-        descriptor_close(file->fd);
-        give_up(file, "no room in " PROCESS_SHM);
-        return false;
-    }
-    return true;
+    struct stat st = {0};
+    fstat(file->fd, &st);
+    file->dev = st.st_dev;
+    file->ino = st.st_ino;
+    bool has_room = write(file->fd, untouched, UNTOUCHED) == UNTOUCHED;
+    if (has_room && is_reachable(file))
+        return true;
+    unlink(file->path);
+    descriptor_close(file->fd);
+    give_up(file, has_room ? "a file in " PROCESS_SHM " cannot be opened again"
+                           : "no room in " PROCESS_SHM);
+    return false;
 }
 
 /* Subsystems for which NCCL has a line at each call. */
@@ -262,23 +291,81 @@ static bool is_settled(const struct nccl_file *file)
     return stage != NEW && stage != MADE;
 }
 
-/* NCCL's descriptors of a file: closed in what the program starts, which fopen
- * does not see to. */
-static void close_in_children(const struct nccl_file *file)
+/* For each descriptor that NCCL has of our file. */
+static void each_descriptor(const struct nccl_file *file,
+                            void (*act)(int fd, int with), int with)
 {
-    struct stat ours, st;
     DIR *all = opendir("/proc/self/fd");
     struct dirent *entry;
-    bool known = all && fstat(file->fd, &ours) == 0;
-    while (known && (entry = readdir(all))) {
+    struct stat st;
+    while (all && (entry = readdir(all))) {
         int fd = atoi(entry->d_name);
         if (isdigit((unsigned char)*entry->d_name) && fd != file->fd &&
-            fstat(fd, &st) == 0 && st.st_ino == ours.st_ino &&
-            st.st_dev == ours.st_dev)
-            fcntl(fd, F_SETFD, FD_CLOEXEC);
+            fstat(fd, &st) == 0 && st.st_ino == file->ino &&
+            st.st_dev == file->dev)
+            act(fd, with);
     }
     if (all)
         closedir(all);
+}
+
+/* Which fopen does not see to. */
+static void close_in_children(int fd, int unused)
+{
+    (void)unused;
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+static void lead(int fd, int to)
+{
+    dup3(to, fd, O_CLOEXEC);
+}
+
+/* What NCCL goes on to write would be too much, or lie there for ever. */
+static void silence(const struct nccl_file *file)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null < 0)
+        return;
+    each_descriptor(file, lead, null);
+    close(null);
+}
+
+/* Written and not read yet. */
+static off_t waiting(const struct nccl_file *file)
+{
+    struct stat st;
+    return descriptor_is_ours(file->fd) && fstat(file->fd, &st) == 0
+               ? st.st_size - file->at
+               : 0;
+}
+
+static void cut(struct nccl_file *file, const char *why)
+{
+    lock_take(&logs.lock);
+    if (stage_of(file) == OURS && !is_full(file)) {
+        silence(file);
+        snprintf(file->why, sizeof(file->why), "it ends early: %s", why);
+        /* Release: with the reason. */
+        atomic_store_explicit(&file->is_full, true, memory_order_release);
+    }
+    lock_give(&logs.lock);
+}
+
+/* A program may limit files at any time, and then is killed for what NCCL
+ * writes. What is there already will be read. */
+static void heed_limit(struct nccl_file *file)
+{
+    if (stage_of(file) == OURS && !is_full(file) && has_limit())
+        cut(file, is_limited);
+}
+
+/* Where the trace cannot be written, it is not read either. */
+static void heed_size(struct nccl_file *file)
+{
+    enum { MOST = 8 << 20 };
+    if (stage_of(file) == OURS && !is_full(file) && waiting(file) > MOST)
+        cut(file, "it could not be read in time");
 }
 
 static bool is_opened(const struct nccl_file *file)
@@ -296,6 +383,7 @@ static void look_whether_opened(struct nccl_file *file)
         return;
     publish_end(&file->variables);
     unlink(file->path);
+    each_descriptor(file, close_in_children, 0);
     set_stage(file, OURS);
 }
 
@@ -322,9 +410,11 @@ static void enter(struct nccl_file *file, struct nccl_copy *copy)
     if (is_settled(file))
         return;
     make_way(file);
-    /* The program may have closed it, or have settings of its own now. */
+    /* The program may have closed it, have settings of its own now, or be
+     * another user. */
     if (stage_of(file) == MADE &&
-        (!descriptor_is_ours(file->fd) || !publish(&file->variables)))
+        (!descriptor_is_ours(file->fd) || !is_reachable(file) ||
+         !publish(&file->variables)))
         drop(file);
     if (stage_of(file) == NEW)
         decide(file, copy);
@@ -349,11 +439,12 @@ void nccl_file_before(struct nccl_copy *copy)
 {
     struct nccl_file *file = file_of(copy);
     int saved = errno;
-    if (is_settled(file))
-        return;
-    lock_take(&logs.lock);
-    enter(file, copy);
-    lock_give(&logs.lock);
+    if (!is_settled(file)) {
+        lock_take(&logs.lock);
+        enter(file, copy);
+        lock_give(&logs.lock);
+    }
+    heed_limit(file);
     errno = saved;
 }
 
@@ -373,6 +464,8 @@ void nccl_file_watch(void)
 {
     for (int i = 0; i < NCCL_COPIES; i++) {
         struct nccl_file *file = &files[i];
+        heed_limit(file);
+        heed_size(file);
         if (stage_of(file) != MADE)
             continue;
         lock_take(&logs.lock);
@@ -467,9 +560,6 @@ static bool is_open(struct nccl_file *file)
     int stage = stage_of(file);
     if (stage != OURS && stage != THEIRS)
         return false;
-    if (stage == OURS && !file->tidied)
-        close_in_children(file);
-    file->tidied = true;
     if (descriptor_is_ours(file->fd))
         return true;
     descriptor_close(file->fd);
@@ -482,10 +572,7 @@ bool nccl_file_is_long(void)
     enum { LONG = 1 << 18 };
     bool is_long = false;
     for (int i = 0; i < NCCL_COPIES; i++) {
-        const struct nccl_file *file = &files[i];
-        struct stat st;
-        is_long |= stage_of(file) == OURS && fstat(file->fd, &st) == 0 &&
-                   st.st_size - file->at > LONG;
+        is_long |= stage_of(&files[i]) == OURS && waiting(&files[i]) > LONG;
     }
     return is_long;
 }
@@ -535,7 +622,8 @@ size_t nccl_file_read(int copy, char *bytes, size_t n)
 
 const char *nccl_file_absence(int copy)
 {
-    return stage_of(&files[copy]) == NONE ? files[copy].why : NULL;
+    const struct nccl_file *file = &files[copy];
+    return stage_of(file) == NONE || is_full(file) ? file->why : NULL;
 }
 
 bool nccl_file_has_choices(int copy)
@@ -563,6 +651,8 @@ void nccl_file_end(void)
         publish_end(&file->variables);
         if (stage == MADE)
             unlink(file->path);
+        if (stage == OURS)
+            silence(file);
         if (stage == MADE || stage == OURS || stage == THEIRS)
             descriptor_close(file->fd);
         set_stage(file, NONE);

@@ -1,13 +1,24 @@
-"""nccl_log_job.py [NAME=VALUE...]: settings made by the program itself before
-its first call; then a communicator, and what a child sees of NCCL's."""
+"""nccl_log_job.py [NAME=VALUE...] [WAY]: settings made by the program itself
+before its first call; then a communicator, and what a child sees of NCCL's.
+Ways: nobody, a user without rights whose umask takes all; limit, files may not
+grow any more once there is a communicator."""
 import ctypes
 import os
+import resource
+import signal
 import subprocess
 import sys
 
+ways = [arg for arg in sys.argv[1:] if "=" not in arg]
 for setting in sys.argv[1:]:
-    name, value = setting.split("=", 1)
-    os.environ[name] = value
+    if "=" in setting:
+        name, value = setting.split("=", 1)
+        os.environ[name] = value
+if "nobody" in ways and os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+if "nobody" in ways:
+    os.umask(0o777)
 nccl = ctypes.CDLL("libnccl.so.2")
 assert ctypes.CDLL("libcudart.so.13").cudaSetDevice(0) == 0
 
@@ -18,6 +29,7 @@ class Id(ctypes.Structure):
 
 unique, comm = Id(), ctypes.c_void_p()
 assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
+os.system("ls -l /proc/self/fd | grep -c nccl")
 nccl.ncclCommInitRank.argtypes = [ctypes.POINTER(ctypes.c_void_p),
                                   ctypes.c_int, Id, ctypes.c_int]
 assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
@@ -26,5 +38,11 @@ os.system("env | grep -E '^NCCL_|PUBLISHED' | sort")
 print(*sorted(line for line in subprocess.run(
     ["env"], env=os.environ, capture_output=True, text=True).stdout.split("\n")
     if line.startswith("NCCL_")), flush=True)
+if "limit" in ways:
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+    for _ in range(3):
+        assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
+        assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
 assert nccl.ncclCommDestroy(comm) == 0
 print("done", os.getpid())

@@ -308,6 +308,20 @@ def check_lives():
     print("ok  %d lives of communicators" % len(rows), flush=True)
 
 
+def check_badly():
+    """What the program may do to the log: that of nobody is not on stdout, and
+    its limit kills nobody."""
+    for way, said in (("nobody", ""), ("limit", "commtrace: cannot write ")):
+        with jobs.Scratch() as folder:
+            os.chmod(folder, 0o777)
+            plain = python_job(folder, [way], False)
+            watched = python_job(folder, [way], True)
+            if plain[0] != watched[0] or plain[1] or "done" not in plain[0] or \
+                    not watched[1].startswith(said):
+                jobs.fail("%s: %s without, %s with" % (way, plain, watched))
+        print("ok  " + way, flush=True)
+
+
 def check_getenv():
     times = int(os.environ.get("GETENV_TIMES", "20"))
     checkers = [[]] * times
@@ -336,4 +350,5 @@ check_limits()
 check_python()
 check_ids()
 check_lives()
+check_badly()
 check_getenv()

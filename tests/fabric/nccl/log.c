@@ -174,7 +174,7 @@ static void open_file(void)
     expand(pattern, path, sizeof(path));
     if (!path[0])
         return;
-    file = fopen(path, "we");
+    file = fopen(path, "w"); /* programs started inherit it, as of NCCL */
     if (file)
         setvbuf(file, NULL, _IOLBF, 0);
 }
