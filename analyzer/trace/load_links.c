@@ -99,11 +99,11 @@ static int by_ranks(const void *left, const void *right)
     const struct ct_conn_row *a = left, *b = right;
 
     if (a->comm != b->comm)
-        return a->comm - b->comm;
+        return a->comm < b->comm ? -1 : 1;
     if (a->src != b->src)
-        return a->src - b->src;
+        return a->src < b->src ? -1 : 1;
     if (a->dst != b->dst)
-        return a->dst - b->dst;
+        return a->dst < b->dst ? -1 : 1;
     return strcmp(a->via, b->via);
 }
 

@@ -365,6 +365,34 @@ static void test_missing_peer(void **state)
     files_close(trace, folder);
 }
 
+/* Ranks that no communicator has hide none of those that it has. */
+static void test_absurd_ranks(void **state)
+{
+    const struct links_job job = {.ranks = 2, .per_host = 1};
+    const char *folder = files_folder();
+    struct ct_trace *trace;
+    int r;
+
+    (void)state;
+    for (r = 0; r < job.ranks; r++) {
+        sqlite3 *db = links_begin(folder, &job, r);
+
+        files_sql(db, "INSERT INTO conn VALUES"
+                      " (1, 0, 0, 0, 2147483647, NULL, 'P2P/IPC'),"
+                      " (1, 0, 0, 0, -2147483648, NULL, 'P2P/IPC'),"
+                      " (1, 0, 0, -2147483648, 1, NULL, 'P2P/IPC'),"
+                      " (1, 0, 0, 0, 1, NULL, 'NET/Socket/0'),"
+                      " (1, 0, 0, 2147483647, -1, NULL, 'P2P/IPC'),"
+                      " (1, 1, 0, 0, -2147483648, NULL, 'P2P/IPC')");
+        files_end(db);
+    }
+    trace = files_open(folder);
+    assert_int_equal(trace->processes[0].nccl.nconns, 5);
+    expect(trace, 0, 1, CT_LINK_TCP, CT_NONE, "conn", "NET/Socket/0");
+    expect_worst(trace, CT_LINK_TCP, CT_NONE, "conn", CT_NONE, 1);
+    files_close(trace, folder);
+}
+
 /* A process with two ranks: each has the words that are about it. */
 static void test_parts(void **state)
 {
@@ -422,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_nvl72),
         cmocka_unit_test(test_part_of_the_logs),
         cmocka_unit_test(test_missing_peer),
+        cmocka_unit_test(test_absurd_ranks),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_words),
     };
