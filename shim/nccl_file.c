@@ -588,8 +588,17 @@ static void give_back(struct nccl_file *file)
         file->punched = whole;
 }
 
+/* Nobody waits for us to read all of that, at the end of the program say. */
+static void leave_alone(struct nccl_file *file)
+{
+    file->end = file->at;
+    descriptor_close(file->fd);
+    give_up(file, "too much came into it at once (%s)", file->path);
+}
+
 void nccl_file_mark(void)
 {
+    enum { MOST = 256 << 20 };
     for (int i = 0; i < NCCL_COPIES; i++) {
         struct nccl_file *file = &files[i];
         struct stat st;
@@ -598,6 +607,8 @@ void nccl_file_mark(void)
         file->end = st.st_size;
         if (file->end < file->at) /* somebody has emptied it */
             file->at = 0;
+        if (file->end - file->at > MOST)
+            leave_alone(file);
     }
 }
 

@@ -1,7 +1,7 @@
 """nccl_log_job.py [NAME=VALUE...] [WAY]: settings made by the program itself
 before its first call; then a communicator, and what a child sees of NCCL's.
 Ways: nobody, a user without rights whose umask takes all; limit, files may not
-grow any more once there is a communicator."""
+grow any more once there is a communicator; huge, somebody makes the log so."""
 import ctypes
 import os
 import resource
@@ -38,6 +38,8 @@ os.system("env | grep -E '^NCCL_|PUBLISHED' | sort")
 print(*sorted(line for line in subprocess.run(
     ["env"], env=os.environ, capture_output=True, text=True).stdout.split("\n")
     if line.startswith("NCCL_")), flush=True)
+if "huge" in ways:
+    os.truncate(os.environ["NCCL_DEBUG_FILE"], 1 << 30)
 if "limit" in ways:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))

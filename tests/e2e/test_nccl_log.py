@@ -320,6 +320,14 @@ def check_badly():
                     not watched[1].startswith(said):
                 jobs.fail("%s: %s without, %s with" % (way, plain, watched))
         print("ok  " + way, flush=True)
+    with jobs.Scratch() as folder:
+        python_job(folder, ["NCCL_DEBUG=INFO", "NCCL_DEBUG_FILE=%s/big" %
+                            folder, "huge"], True)
+        db, = jobs.traces(os.path.join(folder, "trace")).values()
+        if not db.execute("SELECT why FROM absence WHERE what = 'nccl_log' AND"
+                          " why LIKE 'too much came into it%'").fetchall():
+            jobs.fail("a huge log was read at the end")
+    print("ok  huge", flush=True)
 
 
 def check_getenv():
