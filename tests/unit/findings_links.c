@@ -250,6 +250,15 @@ static const struct plan plans[] = {
              "GPU reaches over SYS (/sys/class/infiniband/mlx5_0), while "
              "mlx5_1 is as fast and PIX away; NCCL's log: \"NCCL_IB_HCA",
      .advice = "name all ports"},
+    /* One GPU a host needs no second port. */
+    {.job = {2, 1},
+     .gpu_link = "nvswitch",
+     .inside = "P2P/CUMEM",
+     .across = "NET/IB/0/GDRDMA",
+     .nic = {IB, IB},
+     .gpu_nic = {"PHB", "PHB"},
+     .lines = {"network " IB_LIST},
+     .id = CT_FINDING_COUNT},
     /* As near as any, or the nearer one is slower, or another GPU's. */
     {.job = {4, 2},
      .gpu_link = "nvswitch",

@@ -332,6 +332,10 @@ static void test_part_of_the_logs(void **state)
         if (r == 3)
             files_sql(db, "INSERT INTO nccl_comm (comm, nvls_channels, source)"
                           " VALUES (1, 16, 'log')");
+        if (r == 2) /* a send goes over its own */
+            files_sql(db, "INSERT INTO conn VALUES (1, 0, 0, 2, 3, NULL,"
+                          " 'SHM/direct'), (1, 0, 1, 2, 3, NULL,"
+                          " 'P2P/CUMEM')");
         files_end(db);
     }
     trace = files_open(folder);
@@ -340,6 +344,7 @@ static void test_part_of_the_logs(void **state)
     expect(trace, 2, 0, CT_LINK_SHM, CT_NONE, "conn", "SHM/direct");
     expect(trace, 0, 3, CT_LINK_NVSWITCH, 4, "topology", "NVSwitches");
     expect(trace, 3, 1, CT_LINK_NVSWITCH, 4, "conn", "16 NVLS channels");
+    expect(trace, 2, 3, CT_LINK_NVSWITCH, 4, "conn", "P2P/CUMEM");
     files_close(trace, folder);
 }
 
