@@ -128,8 +128,8 @@ SCOPE_UNCHECKED static bool is_plugin(const char *name)
     return !*plugin;
 }
 
-/* Not ours, where there is another, before us or behind us and maybe of another
- * version. */
+/* Not ours, where it is off or there is another, before us or behind us and
+ * maybe of another version. */
 static struct answer plugin_for(void *handle, const char *name)
 {
     int saved = errno;

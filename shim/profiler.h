@@ -62,8 +62,8 @@ void profiler_after(const struct nccl_copy *copy);
 bool profiler_is_told(void);
 void profiler_unloaded(void);
 
-/* Another object of the process has a plugin by these names, which ours must
- * not stand in front of. Called by dlsym. */
+/* Nobody wants ours, or another object of the process has a plugin by these
+ * names, which ours must not stand in front of. Called by dlsym. */
 bool profiler_is_hidden(const void *symbol);
 
 /*

@@ -169,7 +169,7 @@ void profiler_unloaded(void)
 bool profiler_is_hidden(const void *symbol)
 {
     const struct link_map *object = scope_object(symbol);
-    return object && scope_is_us(object) && find_other();
+    return object && scope_is_us(object) && (!profiler_is_on() || find_other());
 }
 
 const char *profiler_absence(void)

@@ -2,7 +2,9 @@
 and channels NCCL chose for each call, and when its kernel ran, also in each
 launch of a graph. The rows are those of the calls, one by one, whatever the
 version; a plugin of the user's wins; nothing of it shows in the job."""
+import glob
 import os
+import re
 import shutil
 
 import jobs
@@ -237,11 +239,19 @@ def others(tmp):
     for db in dbs.values():
         equal("asked for", told(db, "coll"), wanted_of(db, False))
         no_losses("asked for", db)
+    log = os.path.join(tmp, "off.log")
     _, dbs = record(tmp, "2.30", "off", "plain",
-                    env={"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN"})
+                    env={"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN",
+                         "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": log + ".%p"})
     for db in dbs.values():
         equal("off", told(db, "off"), [])
         no_losses("off", db)
+    logs = glob.glob(log + ".*")
+    equal("off: logs", len(logs), RANKS)
+    for path in logs:
+        with open(path) as file:
+            equal("off: loaded", re.findall("Loaded commtrace.*", file.read()),
+                  [])
 
 
 def main():
