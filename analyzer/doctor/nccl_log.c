@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 
 #include "doctor/facts.h"
@@ -42,10 +43,30 @@ static const char *obstacle(int version)
     return NULL;
 }
 
+/* Subsystems for which NCCL has a line at each call. */
+static int is_costly(const char *subsystems)
+{
+    static const char *const costly[] = {"COLL", "TUNING", "CALL", "ALL"};
+
+    if (strchr(subsystems, '^'))
+        return 1;
+    while (*subsystems) {
+        const size_t n = strcspn(subsystems, ",");
+
+        for (size_t i = 0; i < sizeof costly / sizeof *costly; i++)
+            if (strlen(costly[i]) == n &&
+                !strncasecmp(subsystems, costly[i], n))
+                return 1;
+        subsystems += n + (subsystems[n] == ',');
+    }
+    return 0;
+}
+
 void nccl_log_check(const char *option, int version, struct facts *facts)
 {
     struct nccl_setting debug = nccl_setting_find("NCCL_DEBUG"),
-                        file = nccl_setting_find("NCCL_DEBUG_FILE");
+                        file = nccl_setting_find("NCCL_DEBUG_FILE"),
+                        subsys = nccl_setting_find("NCCL_DEBUG_SUBSYS");
     const char *why = obstacle(version);
 
     if (!strcmp(option, "off"))
@@ -55,4 +76,13 @@ void nccl_log_check(const char *option, int version, struct facts *facts)
         say_theirs(&debug, &file, facts);
     else if (why)
         facts_add(facts, "NCCL's log", FACT_NOTE, "not had: %s", why);
+    else if (is_costly(subsys.value))
+        facts_add(facts, "NCCL's log", FACT_NOTE,
+                  "not had: NCCL_DEBUG_SUBSYS=%.100s is set %s, which would "
+                  "have every call logged",
+                  subsys.value, subsys.where);
+    else
+        facts_add(facts, "NCCL's log", FACT_GOOD,
+                  "is asked for, for the trace alone: connections%s",
+                  strcmp(option, "tuning") ? "" : ", predictions and choices");
 }
