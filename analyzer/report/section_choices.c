@@ -116,20 +116,25 @@ static void say(struct out *out, const struct choice_card *card)
                  card->tables, ct_plural(card->tables));
     if (!card->choices)
         return;
-    out_fact(out, "NCCL's choice",
-             "algorithm and protocol of %" PRId64 " ops by its log, of "
-             "%" PRId64 " by its profiler; other ranks' ops have them from "
-             "those",
-             card->by_log, card->by_profiler);
-    if (card->timed || card->replays)
-        out_fact(out, "",
-                 "kernel times of %" PRId64 " ops, and of %" PRId64
-                 " runs by CUDA graphs",
-                 card->timed, card->replays);
+    if (card->by_log || !card->by_profiler)
+        out_fact(out, "NCCL's choice",
+                 "of %" PRId64 " ops, told by its log; the other ranks of a "
+                 "collective have it from there",
+                 card->by_log);
+    if (card->by_profiler)
+        out_fact(out, card->by_log ? "" : "NCCL's choice",
+                 "of %" PRId64 " ops, told by its profiler; of send/recv only "
+                 "the channels",
+                 card->by_profiler);
+    if (card->timed)
+        out_fact(out, "", "kernel times of %" PRId64 " ops", card->timed);
+    if (card->replays)
+        out_fact(out, "", "kernel times of %" PRId64 " runs by CUDA graphs",
+                 card->replays);
     if (!isnan(card->kernel_share))
         out_fact(out, "",
-                 "they are %.3g of the time by events where there are both "
-                 "(median)",
+                 "where events timed an op, too, its kernel took %.3g times "
+                 "as long (median)",
                  card->kernel_share);
     if (card->unplaced)
         out_fact(out, "", "%" PRId64 " of %" PRId64 " choices found no op",

@@ -249,6 +249,7 @@ void section_quality(struct out *out, const struct view *view)
                  t->host, t->none);
     section_graphs(out, view);
     section_choices(out, view);
+    section_absences(out, view);
     if (view->job->missing)
         out_fact(out, "missing",
                  "%" PRId64 " members of communicators have "

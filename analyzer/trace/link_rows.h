@@ -24,10 +24,15 @@ struct ct_gpu_nic_row {
     const char *path;
 };
 
+struct ct_absence_row {
+    const char *what, *why;
+};
+
 struct ct_nccl_comm_row {
     int comm;
     int nodes, mnnvl, nvls_channels;
-    bool plugin; /* NCCL's profiler said it, not its log */
+    bool plugin;         /* NCCL's profiler said it, not its log */
+    const char *network; /* NULL: not said */
 };
 
 /* Connections from src to dst that are alike. Sorted by comm, src, dst. */

@@ -78,8 +78,8 @@ static void load_nccl_comms(struct ct_loader *loader)
     int capacity = 0;
 
     ct_rows_open(&rows, loader, "nccl_comm",
-                 "SELECT comm, nodes, mnnvl, nvls_channels, source = 'plugin'"
-                 " FROM nccl_comm ORDER BY comm");
+                 "SELECT comm, nodes, mnnvl, nvls_channels, source = 'plugin',"
+                 " network FROM nccl_comm ORDER BY comm");
     while (ct_rows_next(&rows)) {
         const int comm = comm_of(&rows, 0);
 
@@ -88,9 +88,12 @@ static void load_nccl_comms(struct ct_loader *loader)
         words->comms = ct_grow(words->comms, &capacity, words->ncomms,
                                sizeof(*words->comms));
         words->comms[words->ncomms++] = (struct ct_nccl_comm_row){
-            comm, small(&rows, 1, "nodes"), small(&rows, 2, "mnnvl"),
+            comm,
+            small(&rows, 1, "nodes"),
+            small(&rows, 2, "mnnvl"),
             small(&rows, 3, "nvls_channels"),
-            ct_rows_opt(&rows, 4, "source", 0, 1, 0) == 1};
+            ct_rows_opt(&rows, 4, "source", 0, 1, 0) == 1,
+            ct_rows_text(&rows, 5)};
     }
 }
 
@@ -203,6 +206,22 @@ static void load_messages(struct ct_loader *loader)
     }
 }
 
+static void load_absences(struct ct_loader *loader)
+{
+    struct ct_process *p = loader->process;
+    struct ct_rows rows;
+    int capacity = 0;
+
+    ct_rows_open(&rows, loader, "absence",
+                 "SELECT what, why FROM absence WHERE what IS NOT NULL");
+    while (ct_rows_next(&rows)) {
+        p->absences =
+            ct_grow(p->absences, &capacity, p->nabsences, sizeof(*p->absences));
+        p->absences[p->nabsences++] = (struct ct_absence_row){
+            or_empty(ct_rows_text(&rows, 0)), or_empty(ct_rows_text(&rows, 1))};
+    }
+}
+
 void ct_load_links(struct ct_loader *loader)
 {
     struct ct_process *p = loader->process;
@@ -216,8 +235,10 @@ void ct_load_links(struct ct_loader *loader)
     load_nccl_graphs(loader);
     load_rings(loader);
     load_messages(loader);
+    load_absences(loader);
     ct_arena_adopt(loader->arena, p->nics);
     ct_arena_adopt(loader->arena, p->gpu_nics);
+    ct_arena_adopt(loader->arena, p->absences);
     ct_arena_adopt(loader->arena, p->nccl.comms);
     ct_arena_adopt(loader->arena, p->nccl.conns);
     ct_arena_adopt(loader->arena, p->nccl.graphs);

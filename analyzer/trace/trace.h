@@ -258,6 +258,7 @@ struct ct_process {
 
     int ncomms, nevents, ndevices, ngpu_links, nlosses, nclasses, nlaunches;
     int nops, nsteps, nmodules, nstacks, nframes, nnics, ngpu_nics;
+    int nabsences;
     int nlibraries, ntunings, nchoice_classes, nchoice_stops, nkernels;
     struct ct_comm_row *comms;
     struct ct_comm_event_row *events;
@@ -265,6 +266,7 @@ struct ct_process {
     struct ct_gpu_link_row *gpu_links;
     struct ct_nic_row *nics;
     struct ct_gpu_nic_row *gpu_nics;
+    struct ct_absence_row *absences;
     struct ct_nccl_words nccl;
     struct ct_loss_row *losses;
     struct ct_op_class_row *classes;

@@ -221,7 +221,7 @@ def without_nvml(tmp):
             os.symlink(os.path.join(jobs.BUILD, "fabric", name),
                        os.path.join(libraries, name))
     db = one_trace(tmp, "no_nvml", "rtx4090_box",
-                   {"LD_LIBRARY_PATH": libraries})
+                   {"LD_LIBRARY_PATH": libraries, "COMMTRACE_NCCL_LOG": "off"})
     machine = Machine("rtx4090_box")
     rows = db.execute("SELECT peer_pci, kind, links, version, path FROM"
                       " gpu_link ORDER BY rowid").fetchall()
@@ -233,6 +233,11 @@ def without_nvml(tmp):
     expect("absences without NVML", db.execute(
         "SELECT what, why FROM absence WHERE what = 'nvml'").fetchall(),
         [("nvml", why)])
+    report = jobs.report(os.path.join(tmp, "no_nvml"))["jobs"][0]
+    expect("absences in the report", [
+        a for a in report["quality"]["absences"] if a["what"] != "rdma"],
+        [{"what": "nccl_log", "why": "COMMTRACE_NCCL_LOG=off", "processes": 1},
+         {"what": "nvml", "why": why, "processes": 1}])
 
 
 def with_old_nvml(tmp):
