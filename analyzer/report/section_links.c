@@ -9,9 +9,10 @@
 #include "report/sections.h"
 
 #define LINKS_SHOWN 12
+#define EXAMPLE_SIZE 44
 
 struct link_line {
-    char link_text[40], groups[32], example[42];
+    char link_text[40], groups[32], example[EXAMPLE_SIZE];
     const char *link, *evidence, *detail;
     int64_t speed;
     int ncomms, nranks, nodes, domains, hops, nics;
@@ -77,6 +78,15 @@ static int in_order(const void *left, const void *right, void *job)
     return order ? order : *(const int *)left - *(const int *)right;
 }
 
+/* JSON has the whole. */
+static void shorten(char example[EXAMPLE_SIZE], const char *detail)
+{
+    if (strlen(detail) < EXAMPLE_SIZE)
+        snprintf(example, EXAMPLE_SIZE, "%s", detail);
+    else
+        snprintf(example, EXAMPLE_SIZE, "%.*s...", EXAMPLE_SIZE - 4, detail);
+}
+
 static void put_line(struct out *out, const struct ct_comm *c, int n)
 {
     struct link_line line = {.link = view_link_names[c->link],
@@ -93,8 +103,7 @@ static void put_line(struct out *out, const struct ct_comm *c, int n)
 
     ct_link_text(c->link, c->speed, line.link_text, sizeof line.link_text);
     snprintf(line.groups, sizeof line.groups, "%d x %d", n, c->nranks);
-    snprintf(line.example, sizeof line.example, "%.40s",
-             c->detail ? c->detail : "");
+    shorten(line.example, c->detail ? c->detail : "");
     out_row(out, &line);
 }
 

@@ -256,6 +256,34 @@ static bool by_nvls(const struct ct_ends *ends, struct ct_link_fact *fact)
     return true;
 }
 
+/* What NCCL did not connect yet goes over the network that it has for it. Its
+ * "IB" does not tell InfiniBand from RoCE: the topology does. */
+static bool by_network(const struct ct_ends *ends, struct ct_link_fact *fact)
+{
+    const struct ct_nccl_comm_row *said;
+    char text[80];
+    struct ct_via via;
+
+    if (!ends->a || !ends->b || ct_one_node(ends))
+        return false;
+    said = said_of(ends->a, ends->comm_a);
+    if (!said || !said->network || said->mnnvl)
+        return false;
+    snprintf(text, sizeof(text), "NET/%.60s/0", said->network);
+    via = ct_via_parse(text);
+    if (via.transport == CT_VIA_SOCKET)
+        fact->link = CT_LINK_TCP;
+    else if (via.transport == CT_VIA_PLUGIN)
+        fact->link = CT_LINK_NET_PLUGIN;
+    else
+        return false;
+    fact->speed = CT_NONE;
+    fact->evidence = "conn";
+    snprintf(fact->detail, sizeof(fact->detail), "Using network %.60s",
+             said->network);
+    return true;
+}
+
 /* The two directions have one transport, but may have been set up apart. */
 bool ct_link_by_conn(const struct ct_ends *ends, struct ct_link_fact *fact)
 {
@@ -265,5 +293,5 @@ bool ct_link_by_conn(const struct ct_ends *ends, struct ct_link_fact *fact)
            worst_of(ends, ends->b, ends->comm_b, rank, peer, fact) ||
            worst_of(ends, ends->b, ends->comm_b, peer, rank, fact) ||
            worst_of(ends, ends->a, ends->comm_a, peer, rank, fact) ||
-           by_nvls(ends, fact);
+           by_nvls(ends, fact) || by_network(ends, fact);
 }

@@ -82,15 +82,13 @@ static bool link_to(const struct ct_process *p,
     fact->evidence = "topology";
     if (fact->link == CT_LINK_NVLINK)
         snprintf(fact->detail, sizeof(fact->detail),
-                 "%d NVLinks between %.30s and %.30s", best->links,
+                 "%d NVLinks, %.30s to %.30s", best->links,
                  device->pci ? device->pci : "?", best->peer_pci);
     else
-        snprintf(fact->detail, sizeof(fact->detail),
-                 "%s%s%s between %.30s and "
-                 "%.30s",
-                 best->kind, best->path ? ", path " : "",
-                 best->path ? best->path : "", device->pci ? device->pci : "?",
-                 best->peer_pci);
+        snprintf(fact->detail, sizeof(fact->detail), "%s%s%s, %.30s to %.30s",
+                 fact->link == CT_LINK_SHM ? "no P2P" : best->kind,
+                 best->path ? " " : "", best->path ? best->path : "",
+                 device->pci ? device->pci : "?", best->peer_pci);
     return true;
 }
 
@@ -152,8 +150,7 @@ static bool between(const struct ct_ends *ends, struct ct_link_fact *fact)
     fact->speed = ct_slower(a.mbps, b.mbps);
     fact->evidence = "topology";
     snprintf(fact->detail, sizeof(fact->detail),
-             "%d and %d active RDMA ports of link layer %s, as %.30s", a.n, b.n,
-             a.link_layer, a.name);
+             "RDMA ports: %d and %d, as %.30s", a.n, b.n, a.name);
     return true;
 }
 
@@ -170,8 +167,8 @@ bool ct_link_by_topology(const struct ct_ends *ends, struct ct_link_fact *fact)
                             version_of(ends->b, ends->gpu_b));
     fact->evidence = "topology";
     snprintf(fact->detail, sizeof(fact->detail),
-             "both in NVLink fabric %.60s, clique %d", ends->gpu_a->cluster,
-             ends->gpu_a->clique);
+             "one NVLink fabric, clique %d of %.60s", ends->gpu_a->clique,
+             ends->gpu_a->cluster);
     return true;
 }
 

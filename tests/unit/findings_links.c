@@ -159,7 +159,7 @@ static const struct plan plans[] = {
      .inside = "SHM/direct",
      .lines = {"p2p P2P is disabled between connected GPUs 1 and 0. You can"},
      .id = CT_FINDING_P2P_DISABLED,
-     .text = "path PIX between",
+     .text = "pcie PIX, ",
      .advice = "PCIe access control (ACS)"},
     /* Over the CPU, NCCL never uses P2P by itself; nor where it cannot. */
     {.job = {2, 2},
@@ -189,8 +189,8 @@ static const struct plan plans[] = {
      .nic = {IB},
      .lines = {"environment NCCL_MNNVL_ENABLE set by environment to 0."},
      .id = CT_FINDING_P2P_DISABLED,
-     .text = "has multi-node NVLink 4 between their GPUs (both in NVLink "
-             "fabric rack, clique 3); NCCL's log: \"NCCL_MNNVL_ENABLE",
+     .text = "has multi-node NVLink 4 between their GPUs (one NVLink "
+             "fabric, clique 3 of rack); NCCL's log: \"NCCL_MNNVL_ENABLE",
      .advice = "take that variable out"},
 
     {.job = {2, 2},

@@ -264,10 +264,54 @@ static void test_topology_of_ports(void **state)
         trace = files_open(folder);
         if (i < 2)
             expect(trace, 0, 1, i ? CT_LINK_ROCE : CT_LINK_IB, 200000,
-                   "topology", kinds[i]);
+                   "topology", "RDMA ports: 1 and 1, as mlx5_0");
         else
             expect(trace, 0, 1, CT_LINK_NETWORK, CT_NONE, "host",
                    "different hosts");
+        files_close(trace, folder);
+    }
+}
+
+static const struct {
+    const char *network, *mnnvl;
+    enum ct_link link;
+    const char *evidence;
+} unconnected[] = {
+    {"'Socket'", "0", CT_LINK_TCP, "conn"},
+    {"'AWS Libfabric'", "0", CT_LINK_NET_PLUGIN, "conn"},
+    {"'IB'", "0", CT_LINK_IB, "topology"},
+    {"NULL", "0", CT_LINK_IB, "topology"},
+    {"'Socket'", "1", CT_LINK_IB, "topology"},
+};
+
+/* Before it connects ranks, NCCL has a network for them. */
+static void test_network_of_unconnected(void **state)
+{
+    const struct links_job job = {.ranks = 2, .per_host = 1};
+    size_t i;
+    int r;
+
+    (void)state;
+    for (i = 0; i < sizeof(unconnected) / sizeof(*unconnected); i++) {
+        const char *folder = files_folder();
+        struct ct_trace *trace;
+
+        for (r = 0; r < job.ranks; r++) {
+            sqlite3 *db = links_begin(folder, &job, r);
+            char sql[160];
+
+            links_nic(db, 0, "rdma 1 InfiniBand ACTIVE 400000");
+            snprintf(sql, sizeof(sql),
+                     "INSERT INTO nccl_comm (comm, mnnvl, network, source)"
+                     " VALUES (1, %s, %s, 'log')",
+                     unconnected[i].mnnvl, unconnected[i].network);
+            files_sql(db, sql);
+            files_end(db);
+        }
+        trace = files_open(folder);
+        expect(trace, 0, 1, unconnected[i].link,
+               unconnected[i].link == CT_LINK_IB ? 400000 : CT_NONE,
+               unconnected[i].evidence, "");
         files_close(trace, folder);
     }
 }
@@ -452,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_between_hosts),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_topology_of_ports),
+        cmocka_unit_test(test_network_of_unconnected),
         cmocka_unit_test(test_nvl72),
         cmocka_unit_test(test_part_of_the_logs),
         cmocka_unit_test(test_missing_peer),
