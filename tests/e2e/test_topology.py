@@ -185,10 +185,10 @@ def question(tmp):
     expect("the nearest ports", near, want)
 
 
-def one_trace(tmp, name, machine, env):
+def one_trace(tmp, name, machine, env, ranks=1):
     trace = os.path.join(tmp, name)
-    jobs.job(machine, 1, ["train3d", "--steps", 1, "--compute-us", 0], trace,
-             env)
+    jobs.job(machine, ranks, ["train3d", "--tp", ranks, "--steps", 1,
+                              "--compute-us", 0], trace, env)
     return jobs.traces(trace)[0]
 
 
@@ -221,7 +221,7 @@ def without_nvml(tmp):
             os.symlink(os.path.join(jobs.BUILD, "fabric", name),
                        os.path.join(libraries, name))
     db = one_trace(tmp, "no_nvml", "rtx4090_box",
-                   {"LD_LIBRARY_PATH": libraries, "COMMTRACE_NCCL_LOG": "off"})
+                   {"LD_LIBRARY_PATH": libraries, "COMMTRACE_NCCL_LOG": "off"}, 2)
     machine = Machine("rtx4090_box")
     rows = db.execute("SELECT peer_pci, kind, links, version, path FROM"
                       " gpu_link ORDER BY rowid").fetchall()
@@ -236,8 +236,8 @@ def without_nvml(tmp):
     report = jobs.report(os.path.join(tmp, "no_nvml"))["jobs"][0]
     expect("absences in the report", [
         a for a in report["quality"]["absences"] if a["what"] != "rdma"],
-        [{"what": "nccl_log", "why": "COMMTRACE_NCCL_LOG=off", "processes": 1},
-         {"what": "nvml", "why": why, "processes": 1}])
+        [{"what": "nccl_log", "why": "COMMTRACE_NCCL_LOG=off", "processes": 2},
+         {"what": "nvml", "why": why, "processes": 2}])
 
 
 def with_old_nvml(tmp):
