@@ -165,10 +165,10 @@ static bool p2p(const struct ct_ends *ends, const struct ct_via *via,
         return true;
     }
     ct_link_by_topology(ends, &topology);
-    fact->link = CT_LINK_MNNVL; /* nothing else reaches another host so */
+    fact->link = CT_LINK_MNNVL;
     if (topology.link == CT_LINK_MNNVL)
         fact->speed = topology.speed;
-    return true;
+    return via->mnnvl || topology.link == CT_LINK_MNNVL;
 }
 
 static bool network(const struct ct_process *teller, const struct ct_via *via,
@@ -196,6 +196,8 @@ static bool network(const struct ct_process *teller, const struct ct_via *via,
     return true;
 }
 
+/* Lines of connections at first use name no communicator, and may be filed
+ * under another one of their rank: what cannot be is not believed. */
 bool ct_link_of_conn(const struct ct_ends *ends, const struct ct_conn_row *conn,
                      const struct ct_process *teller, struct ct_link_fact *fact)
 {
@@ -209,7 +211,8 @@ bool ct_link_of_conn(const struct ct_ends *ends, const struct ct_conn_row *conn,
         return p2p(ends, &via, fact);
     if (ct_via_is_network(&via))
         return network(teller, &via, fact);
-    return via.transport == CT_VIA_SHM;
+    return via.transport == CT_VIA_SHM &&
+           (!ends->a || !ends->b || ct_one_node(ends));
 }
 
 /* Of the connections of src to dst that p tells of, the worst; those of

@@ -39,6 +39,7 @@ struct ct_via ct_via_parse(const char *text)
     if (starts(text, "P2P/")) {
         via.transport = CT_VIA_P2P;
         via.indirect = starts(text, "P2P/indirect");
+        via.mnnvl = starts(text, "P2P/MNNVL");
     } else if (starts(text, "SHM") || starts(text, "direct shared memory")) {
         via.transport = CT_VIA_SHM;
     } else if (starts(text, "NET/")) {

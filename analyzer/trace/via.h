@@ -19,6 +19,7 @@ enum ct_transport {
 struct ct_via {
     enum ct_transport transport;
     bool indirect; /* P2P through a third GPU */
+    bool mnnvl;    /* P2P to another host */
     bool gdr;      /* the network reads and writes the GPU's memory */
     bool proxy;    /* over the port of another GPU (PXN) */
     int device;    /* NCCL's number of the port; CT_NONE: none */

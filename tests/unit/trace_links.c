@@ -414,6 +414,31 @@ static void test_missing_peer(void **state)
     files_close(trace, folder);
 }
 
+/* Neither shared memory nor P2P that is not MNNVL's leads to another host. */
+static void test_what_cannot_be(void **state)
+{
+    static const char *const vias[] = {"SHM/direct", "P2P/CUMEM"};
+    const struct links_job job = {.ranks = 2, .per_host = 1};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(vias) / sizeof(*vias); i++) {
+        const char *folder = files_folder();
+        struct ct_trace *trace;
+        int r;
+
+        for (r = 0; r < 2; r++) {
+            sqlite3 *db = links_begin(folder, &job, r);
+
+            links_ring(db, &job, r, vias[i]);
+            files_end(db);
+        }
+        trace = files_open(folder);
+        expect(trace, 0, 1, CT_LINK_NETWORK, CT_NONE, "host", "");
+        files_close(trace, folder);
+    }
+}
+
 /* Ranks that no communicator has hide none of those that it has. */
 static void test_absurd_ranks(void **state)
 {
@@ -500,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_nvl72),
         cmocka_unit_test(test_part_of_the_logs),
         cmocka_unit_test(test_missing_peer),
+        cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_absurd_ranks),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_words),
