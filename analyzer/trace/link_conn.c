@@ -259,8 +259,15 @@ static bool by_nvls(const struct ct_ends *ends, struct ct_link_fact *fact)
     return true;
 }
 
+static bool in_one_fabric(const struct ct_ends *ends)
+{
+    struct ct_link_fact fact = {.link = CT_LINK_NODE};
+
+    return ct_link_by_topology(ends, &fact) && fact.link == CT_LINK_MNNVL;
+}
+
 /* What NCCL did not connect yet goes over the network that it has for it. Its
- * "IB" does not tell InfiniBand from RoCE: the topology does. */
+ * "IB" does not tell InfiniBand from RoCE: the ports do. */
 static bool by_network(const struct ct_ends *ends, struct ct_link_fact *fact)
 {
     const struct ct_nccl_comm_row *said;
@@ -270,17 +277,19 @@ static bool by_network(const struct ct_ends *ends, struct ct_link_fact *fact)
     if (!ends->a || !ends->b || ct_one_node(ends))
         return false;
     said = said_of(ends->a, ends->comm_a);
-    if (!said || !said->network || said->mnnvl)
+    if (!said || !said->network || said->mnnvl == 1 ||
+        (said->mnnvl == CT_NONE && in_one_fabric(ends)))
         return false;
     snprintf(text, sizeof(text), "NET/%.60s/0", said->network);
     via = ct_via_parse(text);
+    fact->link = CT_LINK_NETWORK;
+    fact->speed = CT_NONE;
     if (via.transport == CT_VIA_SOCKET)
         fact->link = CT_LINK_TCP;
     else if (via.transport == CT_VIA_PLUGIN)
         fact->link = CT_LINK_NET_PLUGIN;
     else
-        return false;
-    fact->speed = CT_NONE;
+        ct_link_by_ports(ends, fact);
     fact->evidence = "conn";
     snprintf(fact->detail, sizeof(fact->detail), "Using network %.60s",
              said->network);

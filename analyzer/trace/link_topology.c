@@ -139,7 +139,7 @@ static struct ports verbs_of(const struct ct_process *p)
 
 /* Ports of one kind on both hosts: without NCCL's word it may still be TCP, as
  * it may be shared memory inside a host. */
-static bool between(const struct ct_ends *ends, struct ct_link_fact *fact)
+bool ct_link_by_ports(const struct ct_ends *ends, struct ct_link_fact *fact)
 {
     const struct ports a = verbs_of(ends->a), b = verbs_of(ends->b);
 
@@ -161,7 +161,7 @@ bool ct_link_by_topology(const struct ct_ends *ends, struct ct_link_fact *fact)
     if (ct_one_node(ends))
         return ends->gpu_a && ends->gpu_b && inside(ends, fact);
     if (!ends->gpu_a || !ends->gpu_b || !same_fabric(ends->gpu_a, ends->gpu_b))
-        return between(ends, fact);
+        return ct_link_by_ports(ends, fact);
     fact->link = CT_LINK_MNNVL;
     fact->speed = ct_slower(version_of(ends->a, ends->gpu_a),
                             version_of(ends->b, ends->gpu_b));

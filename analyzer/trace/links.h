@@ -25,6 +25,8 @@ static inline bool ct_one_node(const struct ct_ends *ends)
 bool ct_link_by_conn(const struct ct_ends *ends, struct ct_link_fact *fact);
 bool ct_link_by_plugin(const struct ct_ends *ends, struct ct_link_fact *fact);
 bool ct_link_by_topology(const struct ct_ends *ends, struct ct_link_fact *fact);
+/* By the RDMA ports of two hosts. */
+bool ct_link_by_ports(const struct ct_ends *ends, struct ct_link_fact *fact);
 bool ct_link_by_host(const struct ct_ends *ends, struct ct_link_fact *fact);
 
 /* What one connection between them says, of which teller's log tells. */

@@ -279,7 +279,8 @@ static const struct {
 } unconnected[] = {
     {"'Socket'", "0", CT_LINK_TCP, "conn"},
     {"'AWS Libfabric'", "0", CT_LINK_NET_PLUGIN, "conn"},
-    {"'IB'", "0", CT_LINK_IB, "topology"},
+    {"'IB'", "0", CT_LINK_IB, "conn"},
+    {"'IB'", "NULL", CT_LINK_IB, "conn"},
     {"NULL", "0", CT_LINK_IB, "topology"},
     {"'Socket'", "1", CT_LINK_IB, "topology"},
 };
