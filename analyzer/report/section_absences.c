@@ -67,11 +67,47 @@ static void say(struct out *out, const struct view *view,
         if (nth < ABSENCES_SHOWN)
             out_fact(out, told[i].label, "not had by %d of %d processes: %s",
                      line->processes, view->job->nprocesses, line->why);
-        if (nth == 0 && !strcmp(line->what, "nccl_log"))
-            out_fact(out, "",
-                     "LINKS show what the machine has, not what NCCL uses, "
-                     "where the evidence is topology or host");
     }
+}
+
+/* Told of communicators, not only of what is wrong. */
+static bool has_log(const struct ct_process *p)
+{
+    for (int i = 0; i < p->nccl.ncomms; i++)
+        if (!p->nccl.comms[i].plugin)
+            return true;
+    return p->nccl.nconns > 0;
+}
+
+static bool gave_reason(const struct ct_process *p)
+{
+    for (int i = 0; i < p->nabsences; i++)
+        if (!strcmp(p->absences[i].what, "nccl_log"))
+            return true;
+    return false;
+}
+
+/* Without a reason: as where the user's own NCCL_DEBUG asks for less, or the
+ * recorder was old. */
+static void say_silent(struct out *out, const struct view *view)
+{
+    const struct ct_job *job = view->job;
+    int guessed = 0, silent = 0;
+
+    for (int i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &view->trace->processes[job->processes[i]];
+
+        guessed += !has_log(p);
+        silent += !has_log(p) && !gave_reason(p);
+    }
+    if (silent)
+        out_fact(out, "NCCL's log",
+                 "of %d of %d processes tells nothing of communicators", silent,
+                 job->nprocesses);
+    if (guessed)
+        out_fact(out, "links",
+                 "where the evidence is topology or host, LINKS show what the "
+                 "machine has, not what NCCL uses");
 }
 
 void section_absences(struct out *out, const struct view *view)
@@ -93,5 +129,6 @@ void section_absences(struct out *out, const struct view *view)
         say(out, view, &line, nth);
     }
     out_list_end(out);
+    say_silent(out, view);
     free(rows);
 }
