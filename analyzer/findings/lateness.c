@@ -5,6 +5,11 @@
 
 #define SAME_TIME_NS 5000 /* ranks that come so close come together */
 
+/* Of the time by which a rank comes last another one waits as much, or its work
+ * was not needed earlier: ranks keep a skew of a hop from one collective of a
+ * ring to the next, and nobody waits. */
+#define WAITED .5
+
 struct arrival {               /* over the ranks of one instance */
     int64_t start, next_start; /* latest, next to it; absolute */
     int64_t ns, next_ns;       /* shortest duration, next to it */
@@ -206,7 +211,8 @@ static void add_op(struct work *w, int process, const struct ct_op_row *op)
     if ((int)a->seen != w->c->job->comms[row->comm].nranks)
         return;
     ns = margin(a, row->by_clock, process, &it);
-    if (ns < SAME_TIME_NS)
+    if (ns < SAME_TIME_NS ||
+        (double)w->c->job->instances[op->instance].wait_max_ns < ns * WAITED)
         return;
     row->calls++;
     if (!it)

@@ -1,11 +1,13 @@
 /* Jobs with and without a rank that computes more slowly than the others. What
  * it costs is known: the same job without it takes so much less. */
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "findings/findings.h"
 #include "trace_files.h"
@@ -46,7 +48,26 @@ static struct found judge(struct ct_trace *trace)
     return found;
 }
 
-static struct found run(const char *layout, const char *more)
+/* Runs sql in each trace of folder. */
+static void change(const char *folder, const char *sql)
+{
+    char pattern[300];
+    glob_t files;
+
+    snprintf(pattern, sizeof pattern, "%s/*.db", folder);
+    assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        sqlite3 *db;
+
+        assert_int_equal(sqlite3_open(files.gl_pathv[i], &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+    }
+    globfree(&files);
+}
+
+static struct found run_changed(const char *layout, const char *more,
+                                const char *sql)
 {
     const char *folder = files_folder();
     struct ct_trace *trace;
@@ -57,10 +78,17 @@ static struct found run(const char *layout, const char *more)
              "%s --layers 4 --steps 12 --micro-batches 4 %s %s --out %s",
              TRACEGEN, layout, more, folder);
     assert_int_equal(system(command), 0);
+    if (sql)
+        change(folder, sql);
     trace = files_open(folder);
     found = judge(trace);
     files_close(trace, folder);
     return found;
+}
+
+static struct found run(const char *layout, const char *more)
+{
+    return run_changed(layout, more, NULL);
 }
 
 static const char *const layouts[] = {
@@ -127,12 +155,28 @@ static void test_too_little(void **state)
         assert_int_equal(run(layouts[i], "--jitter 0.1 --slow 1,1.01").n, 0);
 }
 
+/* A rank that starts later than its peers, and for which nobody waits. */
+static void test_skew(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) {
+        const struct found found =
+            run_changed(layouts[i], "--jitter 0.02",
+                        "UPDATE process SET t0_ns = t0_ns + 1000000"
+                        " WHERE rank = 1");
+
+        if (found.n)
+            fail_msg("%s: %s", layouts[i], found.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_one),
         cmocka_unit_test(test_too_little),
+        cmocka_unit_test(test_skew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
