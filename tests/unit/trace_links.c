@@ -299,14 +299,12 @@ static void test_network_of_unconnected(void **state)
 
         for (r = 0; r < job.ranks; r++) {
             sqlite3 *db = links_begin(folder, &job, r);
-            char sql[160];
 
             links_nic(db, 0, "rdma 1 InfiniBand ACTIVE 400000");
-            snprintf(sql, sizeof(sql),
-                     "INSERT INTO nccl_comm (comm, mnnvl, network, source)"
-                     " VALUES (1, %s, %s, 'log')",
-                     unconnected[i].mnnvl, unconnected[i].network);
-            files_sql(db, sql);
+            files_sql(db,
+                      "INSERT INTO nccl_comm (comm, mnnvl, network, source)"
+                      " VALUES (1, %s, %s, 'log')",
+                      unconnected[i].mnnvl, unconnected[i].network);
             files_end(db);
         }
         trace = files_open(folder);
