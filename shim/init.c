@@ -125,6 +125,7 @@ static bool begin(void)
         return false;
     }
     fill_header(recorder.ring.header);
+    config_describe(process.options, sizeof(process.options));
     policy_set(config.timing);
     profiler_begin(config.profiler);
     topo_begin(config.sysfs);

@@ -19,6 +19,7 @@ struct process {
     char dir[1536];     /* absolute folder of the trace */
     char db_path[2048]; /* absolute */
     char shm_ring[96];  /* the ring's name on tmpfs */
+    char options[1024]; /* as set */
     char stacks[1100];  /* what takes them, or why nothing does */
     int64_t pid;
     int64_t pid_ns;

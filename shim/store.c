@@ -216,6 +216,11 @@ static int open_file(struct store *store, const char *path, bool create)
     return 0;
 }
 
+void store_begin(void)
+{
+    sqlite3_initialize();
+}
+
 int store_open(struct store *store, const char *path, bool network)
 {
     *store = (struct store){.network = network};

@@ -22,6 +22,10 @@ struct store {
 
 enum { STORE_OPS = 32 };
 
+/* In a thread of the program's, before any other: SQLite asks the environment
+ * once, which the program and NCCL may change while another thread runs. */
+void store_begin(void);
+
 /* Creates the file with tables, views and look-up rows. 0 or -1. */
 int store_open(struct store *store, const char *path, bool network);
 void store_close(struct store *store);

@@ -21,16 +21,15 @@ struct trace {
     struct gather gather;
     struct losses losses;
     struct nccl_rows *nccl; /* what NCCL's log says; NULL: no memory */
-    bool failing;      /* the last write did not succeed */
-    bool full;         /* the size limit is reached */
-    bool removed;      /* somebody has deleted the database */
-    int64_t looked_ns; /* last look at the counters of lost slots */
-    uint64_t seen_ops; /* of those counters, what `losses` has */
-    int64_t tied_ns;   /* last clock row without a device */
-    int64_t rate_ns;   /* since when gather.launches is counted for `auto` */
+    bool failing;           /* the last write did not succeed */
+    bool full;              /* the size limit is reached */
+    bool removed;           /* somebody has deleted the database */
+    int64_t looked_ns;      /* last look at the counters of lost slots */
+    uint64_t seen_ops;      /* of those counters, what `losses` has */
+    int64_t tied_ns;        /* last clock row without a device */
+    int64_t rate_ns; /* since when gather.launches is counted for `auto` */
     uint64_t rate_launches;
     char tail[24];
-    char options[1024];
     struct {
         bool told;
         char path[1024];

@@ -115,13 +115,12 @@ void add_first_rows(struct trace *trace)
 {
     static char schema[16];
     snprintf(schema, sizeof(schema), "%d", CT_SCHEMA_VERSION);
-    config_describe(trace->options, sizeof(trace->options));
     add_meta(trace, META_TOOL, "tool", "commtrace " COMMTRACE_VERSION);
     add_meta(trace, META_SCHEMA, "schema", schema);
     add_meta(trace, META_RING_PATH, "ring_path",
              *trace->ring->path ? trace->ring->path : "anonymous");
     add_meta(trace, META_CLOSED, "closed", "0");
-    add_meta(trace, META_OPTIONS, "options", trace->options);
+    add_meta(trace, META_OPTIONS, "options", trace->process->options);
     add_meta(trace, META_STACKS, "stacks", trace->process->stacks);
     add_process(trace, CT_NULL);
     add_policy(trace);

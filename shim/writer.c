@@ -276,6 +276,7 @@ int writer_start(const struct config *config, const struct process *process)
 {
     writer.config = config;
     writer.process = process;
+    store_begin();
     if (start_thread() != 0)
         return -1;
     pthread_setname_np(writer.thread, "commtrace");

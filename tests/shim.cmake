@@ -180,6 +180,10 @@ add_record_test(two_copies
 # NCCL's log, asked for and not.
 add_executable(getenv_job ${e2e}/getenv_job.c)
 target_link_libraries(getenv_job PRIVATE fabric_jobs Threads::Threads)
+if(NOT COMMTRACE_SANITIZE)
+  add_library(getenv_tool MODULE ${e2e}/getenv_tool.c)
+  target_link_libraries(getenv_tool PRIVATE commtrace_flags ${CMAKE_DL_LIBS})
+endif()
 add_executable(nccl_log_lives ${e2e}/nccl_log_lives.c)
 target_link_libraries(nccl_log_lives PRIVATE fabric_jobs)
 add_record_test(nccl_log ${PYTHON3} -B ${e2e}/test_nccl_log.py

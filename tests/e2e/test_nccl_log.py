@@ -219,13 +219,13 @@ def check_limits():
           {"conn": none, "why": "ulimit -f"})
 
 
-def python_job(folder, settings, traced):
+def python_job(folder, settings, traced, tool=None):
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("NCCL_", "COMMTRACE_"))}
     env.update(FABRIC=machine(folder, None), HOME="/nonexistent",
                LD_LIBRARY_PATH=os.path.join(jobs.BUILD, "fabric"))
     if traced:
-        env.update(LD_PRELOAD=jobs.SHIM,
+        env.update(LD_PRELOAD=":".join(filter(None, (tool, jobs.SHIM))),
                    COMMTRACE_DIR=os.path.join(folder, "trace"))
     done = subprocess.run(
         [sys.executable, "-B", os.path.join(HERE, "nccl_log_job.py")] +
@@ -328,6 +328,16 @@ def check_badly():
                           " why LIKE 'too much came into it%'").fetchall():
             jobs.fail("a huge log was read at the end")
     print("ok  huge", flush=True)
+    tool = os.path.join(jobs.BUILD, "tests", "libgetenv_tool.so")
+    if not os.path.exists(tool):
+        print("skip  no getenv tool in a sanitised build", flush=True)
+        return
+    with jobs.Scratch() as folder:
+        watched = python_job(folder, [], True, tool)
+        if "done" not in watched[0] or watched[1]:
+            jobs.fail("the recorder's thread asks the environment: %s, %s" %
+                      watched[:2])
+    print("ok  no getenv in the recorder's thread", flush=True)
 
 
 def check_getenv():
