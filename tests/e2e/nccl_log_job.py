@@ -42,9 +42,11 @@ if "huge" in ways:
     os.truncate(os.environ["NCCL_DEBUG_FILE"], 1 << 30)
 if "limit" in ways:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     for _ in range(3):
         assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
         assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 assert nccl.ncclCommDestroy(comm) == 0
 print("done", os.getpid())
