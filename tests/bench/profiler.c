@@ -36,6 +36,8 @@ static int set_up(void)
             return -1;
     if (ncclCommInitAll(comms, RANKS, NULL) != ncclSuccess)
         return -1;
+    if (!strcmp(getenv("COMMTRACE_PROFILER"), modes[OFF]))
+        return 0; /* nobody finds it */
     plugin = dlsym(RTLD_DEFAULT, "ncclProfiler_v6");
     return plugin ? plugin->init(&context, 77, &mask, NULL, 1, 2, 0, NULL) : -1;
 }
@@ -157,8 +159,10 @@ static double ask(const struct server *server, enum request request)
     unsigned char byte = (unsigned char)request;
     double ns;
     if (write(server->requests, &byte, 1) != 1 ||
-        read(server->answers, &ns, sizeof(ns)) != sizeof(ns))
+        read(server->answers, &ns, sizeof(ns)) != sizeof(ns)) {
+        puts("bench profiler: a recorded process does not answer FAILED");
         exit(2);
+    }
     return ns;
 }
 
