@@ -164,19 +164,24 @@ def check_ops(what, machine, path):
 
 
 def check_alone(what, machine, folder):
-    """v_op.link of the ranks' own files says a class that the machine has. Of
-    a send whose connection no line of this rank's names it may say nothing."""
-    for rank, db in jobs.traces(folder).items():
-        for nranks, op, peer, link in db.execute(
-                "SELECT DISTINCT nranks, op, peer, link FROM v_op"
-                " WHERE nranks = 2"):
-            other = {"NVSwitch", "NVLink", "PCIe", "shared memory",
-                     "multi-node NVLink", *machine.network()}
-            if op in ("send", "recv"):
-                other.add(None)
-            if link not in other:
-                jobs.fail("%s: rank %d's own %s: %s" % (what, rank, op, link))
+    """v_op.link of the ranks' own files is that of the pair, too. Of a send
+    whose connection no line of this rank's names it may say nothing."""
+    dbs = jobs.traces(folder)
+    members = jobs.members(dbs)
+    said = 0
+    for rank, db in dbs.items():
+        for uid, op, link in db.execute("SELECT DISTINCT uid, op, link FROM"
+                                        " v_op WHERE nranks = 2"):
+            sends = op in ("send", "recv")
+            want, _ = (machine.pair(*members[uid]) if sends else
+                       machine.worst(members[uid]))
+            if link != want and not (sends and link is None):
+                jobs.fail("%s: rank %d's own %s: %s, not %s" %
+                          (what, rank, op, link, want))
+            said += link is not None
         db.close()
+    if not said:
+        jobs.fail("%s: no link in the ranks' own files" % what)
 
 
 def check_findings(what, report, findings, crosses):
