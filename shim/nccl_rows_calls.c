@@ -1,0 +1,85 @@
+/* The program's calls, which lines that name no communicator are about. */
+#include "nccl_rows_parts.h"
+
+#include "nccl_file.h"
+
+#include "commtrace/ops.h"
+
+static int64_t type_bytes(int64_t type)
+{
+    static const int64_t bytes[CT_TYPE_COUNT] = {
+#define TYPE(id_, value_, name_, bytes_) [value_] = (bytes_),
+#include "commtrace/nccl_types.def"
+    };
+    return type >= 0 && type < CT_TYPE_COUNT ? bytes[type] : 1;
+}
+
+static bool is_one_sided(int op)
+{
+    static const unsigned char class_of_op[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, class_, ...) \
+    [CT_OP_##id_] = CT_##class_,
+#include "commtrace/nccl_ops.def"
+    };
+    return class_of_op[op] == CT_ONE_SIDED;
+}
+
+static int64_t whole(const struct call *call, int64_t nranks)
+{
+    static const unsigned char size_of_op[CT_OP_COUNT] = {
+#define OP(id_, name_, fn_, since_, base_, class_, size_, ...) \
+    [CT_OP_##id_] = CT_##size_,
+#include "commtrace/nccl_ops.def"
+    };
+    return size_of_op[call->op] == CT_ALL_SHARES ? nranks * call->share
+                                                 : call->share;
+}
+
+static void tell_call(struct nccl_rows *rows, const struct call *call,
+                      bool choices)
+{
+    const struct place *place = &rows->places[call->comm % COMMS];
+    if (place->comm != call->comm || place->nranks < 2 || call->share <= 0 ||
+        is_one_sided(call->op))
+        return;
+    struct nccl_log *log = rows->of[place->copy].log;
+    if (log && nccl_file_has_choices(place->copy) == choices)
+        nccl_log_called(log, place->pointer, call->op, call->share,
+                        whole(call, place->nranks));
+}
+
+/* A new class is the first call of its kind, which may connect ranks; later
+ * ones matter to choices alone. */
+static void take_class(struct nccl_rows *rows, const struct row_op_class *row)
+{
+    struct call *call = &rows->calls[row->id % CALLS];
+    *call = (struct call){
+        .class = row->id,
+        .comm = row->comm,
+        .op = (int)row->kind,
+        .share = row->count * type_bytes(row->type),
+    };
+    tell_call(rows, call, false);
+}
+
+static void take_op(struct nccl_rows *rows, const struct row_op *row)
+{
+    const struct call *call = &rows->calls[row->class % CALLS];
+    if (row->id <= rows->last_op) /* its end is told */
+        return;
+    rows->last_op = row->id;
+    if (call->class == row->class)
+        tell_call(rows, call, true);
+}
+
+void rows_take_calls(struct nccl_rows *rows, const struct batch *batch,
+                     size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct row *row = &batch->rows[i];
+        if (row->table == ROW_op_class)
+            take_class(rows, &row->u.op_class);
+        else if (row->table == ROW_op)
+            take_op(rows, &row->u.op);
+    }
+}
