@@ -24,6 +24,16 @@ int ct_job_rank(const struct ct_case *c, int comm, int rank)
     return p ? p->rank : ct_missing_rank(c->trace, c->job, comm, rank);
 }
 
+int ct_path_distance(const char *path)
+{
+    static const char *const paths[] = {"LOC", "PIX", "PXB", "PHB", "SYS"};
+
+    for (size_t i = 0; path && i < sizeof paths / sizeof *paths; i++)
+        if (!strcmp(path, paths[i]))
+            return (int)i;
+    return -1;
+}
+
 static bool visit_member(const struct ct_case *c, int comm, int rank,
                          ct_visit_conn *visit, void *context)
 {

@@ -54,6 +54,10 @@ struct ct_link_rule {
 bool ct_link_rule(struct ct_case *c, const struct ct_link_rule *rule,
                   struct ct_findings *findings);
 
+/* How far a port is from a GPU, by gpu_nic.path: from near to far, as an
+ * unsigned number the farthest where it is -1: not known. */
+int ct_path_distance(const char *path);
+
 /* Rank in the job of a rank of the communicator; CT_NONE: not known. */
 int ct_job_rank(const struct ct_case *c, int comm, int rank);
 

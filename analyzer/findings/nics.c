@@ -7,19 +7,6 @@
 
 #include "findings/conns.h"
 
-/* From near to far; -1: not known. */
-static int distance(const char *path)
-{
-    static const char *const paths[] = {"LOC", "PIX", "PXB", "PHB", "SYS"};
-
-    for (size_t i = 0; path && i < sizeof paths / sizeof *paths; i++)
-        if (!strcmp(path, paths[i]))
-            return (int)i;
-    return -1;
-}
-
-#define PXB 2
-
 static const char *path_to(const struct ct_process *p, int device,
                            const struct ct_nic_row *nic)
 {
@@ -50,11 +37,11 @@ static const struct ct_nic_row *nearest(const struct ct_process *p, int device,
                                         const struct ct_nic_row *nic)
 {
     const struct ct_nic_row *best = NULL;
-    int least = distance(path_to(p, device, nic));
+    int least = ct_path_distance(path_to(p, device, nic));
 
     for (int i = 0; i < p->nnics; i++) {
         const struct ct_nic_row *other = &p->nics[i];
-        const int apart = distance(path_to(p, device, other));
+        const int apart = ct_path_distance(path_to(p, device, other));
 
         if (!ct_nic_is_verbs(other) || other->mbps < nic->mbps || apart < 0 ||
             apart >= least || !nic->link_layer ||
@@ -74,7 +61,8 @@ static bool far_is_bad(const struct ct_case *c, const struct ct_conn_at *at,
     struct ct_via_port port;
 
     if (!own_port(at, &port) ||
-        distance(path_to(at->teller, at->row_of->device, port.nic)) <= PXB ||
+        ct_path_distance(path_to(at->teller, at->row_of->device, port.nic)) <=
+            ct_path_distance("PXB") ||
         !nearest(at->teller, at->row_of->device, port.nic))
         return false;
     is_via(c, at, bad);
@@ -149,7 +137,7 @@ static bool gdr_is_bad(const struct ct_case *c, const struct ct_conn_at *at,
         return false;
     path = path_to(at->teller, at->row_of->device, port.nic);
     line = disabled_line(at->teller, port.name);
-    if (path ? distance(path) > PXB : !line)
+    if (path ? ct_path_distance(path) > ct_path_distance("PXB") : !line)
         return false;
     is_via(c, at, bad);
     bad->reason = ct_log_reason(at, words);

@@ -290,20 +290,13 @@ static bool rule_slow(const struct used_ports *used,
     return true;
 }
 
-static int path_rank(const char *path)
-{
-    return !strcmp(path, "PIX")   ? 0
-           : !strcmp(path, "PXB") ? 1
-           : !strcmp(path, "PHB") ? 2
-                                  : 3;
-}
-
 /* As near as any port that is like nic, to one of the process's GPUs. */
 static bool is_nearest(const struct ct_process *p, const struct ct_nic_row *nic,
                        const struct ct_nic_row *like)
 {
     for (int i = 0; i < p->ngpu_nics; i++) {
         const struct ct_gpu_nic_row *way = &p->gpu_nics[i];
+        const int apart = ct_path_distance(way->path);
         bool best = way->nic == nic->id;
 
         for (int k = 0; k < p->ngpu_nics && best; k++)
@@ -312,7 +305,8 @@ static bool is_nearest(const struct ct_process *p, const struct ct_nic_row *nic,
                        p->nics[n].id != p->gpu_nics[k].nic ||
                        !ct_nic_is_verbs(&p->nics[n]) ||
                        p->nics[n].mbps != like->mbps ||
-                       path_rank(p->gpu_nics[k].path) >= path_rank(way->path);
+                       (unsigned)ct_path_distance(p->gpu_nics[k].path) >=
+                           (unsigned)apart;
         if (best)
             return true;
     }
