@@ -37,6 +37,9 @@ static char *select_sql(sqlite3 *from, const struct jobdb_table *table)
         else
             sqlite3_str_appendall(sql, "NULL");
     }
+    if (table == &jobdb_tables[JOBDB_T_choice])
+        sqlite3_str_appendall(
+            sql, ", (SELECT comm FROM choice_class c WHERE c.id = class)");
     sqlite3_str_appendf(sql, " FROM \"%w\"", table->name);
     return sqlite3_str_finish(sql);
 }
@@ -56,9 +59,12 @@ static void copy_value(struct jobdb *db, sqlite3_stmt *rows, int i,
         sqlite3_bind_value(db->row, ++db->at, sqlite3_column_value(rows, i));
 }
 
-/* Which column names a communicator; -1: none. */
+/* Which column names a communicator (of choices the one behind all, which is
+ * their class's); -1: none. */
 static int comm_column(const struct jobdb_table *table)
 {
+    if (table == &jobdb_tables[JOBDB_T_choice])
+        return table->ncolumns;
     for (int i = 0; i < table->ncolumns; i++)
         if (!strcmp(table->columns[i].name, "comm"))
             return i;

@@ -3,6 +3,7 @@ happens to them, groups of every kind, calls that launch later, one-sided calls,
 several GPUs in one process. The jobs do known things in a known order."""
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -261,7 +262,7 @@ def devices(tmp):
     for case in "all", "threads":
         trace = os.path.join(tmp, case)
         jobs.job("fast", 1, ["record_devices", case], trace,
-                 {"COMMTRACE_TIMING": "all"})
+                 {"COMMTRACE_TIMING": "all", "COMMTRACE_NCCL_LOG": "tuning"})
         db, = jobs.traces(trace).values()
         expect(rows(db, "SELECT DISTINCT rank, device, nranks FROM comm"
                         " ORDER BY 1"), [(r, r, 4) for r in range(4)], case)
@@ -270,6 +271,13 @@ def devices(tmp):
                         " (SELECT max(gpu_ns) FROM launch)) IS NULL OR"
                         " time_source = 'host'"), [(0,)], "untimed ops")
         no_losses({0: db})
+        merged = os.path.join(tmp, case + ".job.db")
+        jobs.commtrace("merge", "--db", merged, trace)
+        choices, = rows(db, "SELECT max(count(*), 1) FROM choice")[0]
+        expect(rows(sqlite3.connect(merged),
+                    "SELECT count(*), count(k.id) FROM choice c LEFT JOIN"
+                    " choice_class k ON k.process = c.process"
+                    " AND k.id = c.class"), [(choices, choices)], "choices")
         card = jobs.report(trace)["jobs"][0]["job"]
         expect((card["processes"], card["world_size"], card["missing_ranks"],
                 card["mismatches"]), (1, 4, 0, 0), "the job of " + case)
