@@ -7,11 +7,11 @@
  * their traces must hold what they issued.
  */
 #include "bench.h"
+#include "bench_server.h"
 #include "bench_trace.h"
 #include "commtrace/nccl_abi.h"
 
 #include <stdint.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 ncclResult_t ncclCommInitRank(ncclComm_t *, int, ncclUniqueId, int);
@@ -29,6 +29,7 @@ struct slot {
 };
 
 static struct slot *slots;
+static ncclComm_t comm;
 
 static int64_t now(void)
 {
@@ -48,7 +49,7 @@ static double floor_block(void)
     return (bench_ns() - start) / OPS;
 }
 
-static double hook_block(ncclComm_t comm)
+static double hook_block(void)
 {
     static float data[4 + COUNTS];
     double start = bench_ns();
@@ -57,80 +58,37 @@ static double hook_block(ncclComm_t comm)
     return (bench_ns() - start) / OPS;
 }
 
-/* Answers requests with ns per operation, until there are no more. */
+/* ns per operation */
+static double block(int request)
+{
+    return request == FLOOR ? floor_block() : hook_block();
+}
+
 static int serve(void)
 {
-    unsigned char request;
-    ncclComm_t comm;
     ncclUniqueId id = {{1}};
     slots = calloc(SLOTS, sizeof(*slots));
     if (!slots || ncclCommInitRank(&comm, 2, id, 0) != ncclSuccess)
         return 2;
-    while (read(STDIN_FILENO, &request, 1) == 1) {
-        double ns = request == FLOOR ? floor_block() : hook_block(comm);
-        if (write(STDOUT_FILENO, &ns, sizeof(ns)) != sizeof(ns))
-            return 2;
-    }
-    return 0;
+    return bench_serve(block);
 }
 
-struct server {
-    int requests, answers;
-    pid_t pid;
-};
-
-/* This program again, with the recorder in front. */
-static struct server start(const char *stacks, const char *dir, char **argv)
+static struct bench_server start(const char *stacks, char **argv)
 {
-    char library[4096];
-    int requests[2], answers[2];
-    if (pipe(requests) != 0 || pipe(answers) != 0)
-        exit(2);
-    struct server server = {requests[1], answers[0], fork()};
-    if (server.pid != 0) {
-        close(requests[0]);
-        close(answers[1]);
-        return server;
-    }
-    dup2(requests[0], STDIN_FILENO);
-    dup2(answers[1], STDOUT_FILENO);
-    for (int fd = 3; fd < 64; fd++)
-        close(fd);
-    bench_library(library, sizeof(library));
-    setenv("BENCH_HOOK_SERVE", "1", 1);
-    setenv("LD_PRELOAD", library, 1);
-    setenv("COMMTRACE_DIR", dir, 1);
-    setenv("COMMTRACE_TIMING", "off", 1);
-    setenv("COMMTRACE_STACKS", stacks, 1);
-    execv("/proc/self/exe", argv);
-    _exit(2);
-}
-
-static double ask(const struct server *server, enum request request)
-{
-    unsigned char byte = (unsigned char)request;
-    double ns;
-    if (write(server->requests, &byte, 1) != 1 ||
-        read(server->answers, &ns, sizeof(ns)) != sizeof(ns))
-        exit(2);
-    return ns;
-}
-
-static void stop(const struct server *server)
-{
-    int status;
-    close(server->requests);
-    if (waitpid(server->pid, &status, 0) != server->pid || status != 0)
-        exit(2);
+    const char *settings[] = {"COMMTRACE_TIMING=off", stacks, NULL};
+    return bench_start(argv, settings);
 }
 
 /* Lost is what met a full ring: too little to matter to a median. */
-static int check(const char *stacks, const char *dir, bool has_stacks)
+static int check(const char *stacks, const struct bench_server *server,
+                 bool has_stacks)
 {
+    const char *dir = server->dir;
     int64_t ops = bench_trace_ask(dir, "SELECT count(*) FROM op");
     int64_t lost = bench_trace_ask(dir, "SELECT coalesce(sum(n), 0) FROM loss"
                                         " WHERE what = 'op'");
     int64_t known = bench_trace_ask(dir, "SELECT count(*) FROM stack");
+    bench_remove(dir);
     if (ops + lost == BLOCKS * OPS && lost <= ops / 4 &&
         (known > 0) == has_stacks)
         return 0;
@@ -144,29 +102,23 @@ static int check(const char *stacks, const char *dir, bool has_stacks)
 int main(int argc, char **argv)
 {
     static double off[BLOCKS], first[BLOCKS], least[BLOCKS];
-    char off_dir[] = "/tmp/bench-hook-XXXXXX";
-    char first_dir[] = "/tmp/bench-hook-XXXXXX";
     (void)argc;
-    if (getenv("BENCH_HOOK_SERVE"))
+    if (bench_is_server())
         return serve();
-    if (!mkdtemp(off_dir) || !mkdtemp(first_dir))
-        return 2;
-    struct server without = start("off", off_dir, argv);
-    struct server with = start("first", first_dir, argv);
+    struct bench_server without = start("COMMTRACE_STACKS=off", argv);
+    struct bench_server with = start("COMMTRACE_STACKS=first", argv);
     for (int i = 0; i < BLOCKS; i++) {
-        least[i] = ask(&with, FLOOR);
+        least[i] = bench_ask(&with, FLOOR);
         for (int k = 0; k < 2; k++) /* either one first, in turn */
             if ((i ^ k) & 1)
-                first[i] = ask(&with, HOOK);
+                first[i] = bench_ask(&with, HOOK);
             else
-                off[i] = ask(&without, HOOK);
+                off[i] = bench_ask(&without, HOOK);
         usleep(4000); /* the writers catch up: a full ring costs nothing */
     }
-    stop(&without);
-    stop(&with);
-    int failed = check("off", off_dir, false) | check("first", first_dir, true);
-    bench_remove(off_dir);
-    bench_remove(first_dir);
+    bench_stop(&without);
+    bench_stop(&with);
+    int failed = check("off", &without, false) | check("first", &with, true);
     double with_ns = bench_median(first, BLOCKS);
     double without_ns = bench_median(off, BLOCKS);
     double floor_ns = bench_median(least, BLOCKS);

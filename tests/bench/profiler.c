@@ -7,6 +7,7 @@
  * all alike.
  */
 #include "bench.h"
+#include "bench_server.h"
 #include "bench_trace.h"
 #include "commtrace/profiler_abi.h"
 
@@ -14,7 +15,6 @@
 #include <dlfcn.h>
 #include <nccl.h>
 #include <stdint.h>
-#include <sys/wait.h>
 
 enum { BLOCKS = 120, OPS = 50, EVENTS = 500, RANKS = 2 };
 enum request { CALL, EVENT, STORE };
@@ -100,82 +100,32 @@ static double store_block(void)
     return (bench_ns() - start) / EVENTS;
 }
 
+static double block(int request)
+{
+    return request == CALL    ? call_block()
+           : request == EVENT ? event_block()
+                              : store_block();
+}
+
 static int serve(void)
 {
-    unsigned char request;
-    if (set_up())
-        return 2;
-    while (read(STDIN_FILENO, &request, 1) == 1) {
-        double ns = request == CALL    ? call_block()
-                    : request == EVENT ? event_block()
-                                       : store_block();
-        if (write(STDOUT_FILENO, &ns, sizeof(ns)) != sizeof(ns))
-            return 2;
-    }
-    for (int i = 0; i < RANKS; i++)
+    int status = set_up() ? 2 : bench_serve(block);
+    for (int i = 0; status == 0 && i < RANKS; i++)
         ncclCommDestroy(comms[i]);
-    return 0;
+    return status;
 }
 
-struct server {
-    int requests, answers;
-    pid_t pid;
-    char dir[40];
-};
-
-/* This program again, with the recorder in front. */
-static struct server start(enum mode mode, char **argv)
+static struct bench_server start(enum mode mode, char **argv)
 {
-    char library[4096];
-    int requests[2], answers[2];
-    struct server server = {.dir = "/tmp/bench-profiler-XXXXXX"};
-    if (!mkdtemp(server.dir) || pipe(requests) != 0 || pipe(answers) != 0)
-        exit(2);
-    server.requests = requests[1];
-    server.answers = answers[0];
-    server.pid = fork();
-    if (server.pid != 0) {
-        close(requests[0]);
-        close(answers[1]);
-        return server;
-    }
-    dup2(requests[0], STDIN_FILENO);
-    dup2(answers[1], STDOUT_FILENO);
-    for (int fd = 3; fd < 64; fd++)
-        close(fd);
-    bench_library(library, sizeof(library));
-    setenv("BENCH_PROFILER_SERVE", "1", 1);
-    setenv("LD_PRELOAD", library, 1);
-    setenv("FABRIC", BENCH_MACHINE, 1);
-    setenv("COMMTRACE_DIR", server.dir, 1);
-    setenv("COMMTRACE_NCCL_LOG", "off", 1);
-    setenv("COMMTRACE_PROFILER", modes[mode], 1);
-    execv("/proc/self/exe", argv);
-    _exit(2);
-}
-
-static double ask(const struct server *server, enum request request)
-{
-    unsigned char byte = (unsigned char)request;
-    double ns;
-    if (write(server->requests, &byte, 1) != 1 ||
-        read(server->answers, &ns, sizeof(ns)) != sizeof(ns)) {
-        puts("bench profiler: a recorded process does not answer FAILED");
-        exit(2);
-    }
-    return ns;
-}
-
-static void stop(const struct server *server)
-{
-    int status;
-    close(server->requests);
-    if (waitpid(server->pid, &status, 0) != server->pid || status != 0)
-        exit(2);
+    char profiler[64];
+    const char *settings[] = {"FABRIC=" BENCH_MACHINE, "COMMTRACE_NCCL_LOG=off",
+                              profiler, NULL};
+    snprintf(profiler, sizeof(profiler), "COMMTRACE_PROFILER=%s", modes[mode]);
+    return bench_start(argv, settings);
 }
 
 /* What is not recorded costs nothing. */
-static int check(const struct server *server, enum mode mode)
+static int check(const struct bench_server *server, enum mode mode)
 {
     int64_t wanted = mode == OFF ? 0 : BLOCKS * OPS * RANKS;
     int64_t found = bench_trace_ask(server->dir, "SELECT count(n) FROM choice");
@@ -193,25 +143,25 @@ static int check(const struct server *server, enum mode mode)
 int main(int argc, char **argv)
 {
     static double calls[MODES][BLOCKS], events[BLOCKS], stores[BLOCKS];
-    struct server servers[MODES];
+    struct bench_server servers[MODES];
     double ns[MODES];
     int failed = 0;
     (void)argc;
-    if (getenv("BENCH_PROFILER_SERVE"))
+    if (bench_is_server())
         return serve();
     for (int m = 0; m < MODES; m++)
         servers[m] = start((enum mode)m, argv);
     for (int i = 0; i < BLOCKS; i++) {
         for (int m = 0; m < MODES; m++) {
             int mode = (i + m) % MODES;
-            calls[mode][i] = ask(&servers[mode], CALL);
+            calls[mode][i] = bench_ask(&servers[mode], CALL);
         }
-        events[i] = ask(&servers[COLL], EVENT);
-        stores[i] = ask(&servers[COLL], STORE);
+        events[i] = bench_ask(&servers[COLL], EVENT);
+        stores[i] = bench_ask(&servers[COLL], STORE);
         usleep(2000); /* the writer catches up: a full queue costs nothing */
     }
     for (int m = 0; m < MODES; m++) {
-        stop(&servers[m]);
+        bench_stop(&servers[m]);
         failed |= check(&servers[m], (enum mode)m);
         ns[m] = bench_median(calls[m], BLOCKS);
     }
