@@ -193,10 +193,20 @@ static void tell(const struct search *s, struct ct_finding_row *row)
         snprintf(row->text, sizeof row->text,
                  "the communicator of ranks %s%s: %s", ranks, more, what);
     tell_price(s, row);
-    s->rule->advise(&s->at, &s->bad, row->advice, sizeof row->advice);
+    s->rule->advise(&s->bad, row->advice, sizeof row->advice);
 }
 
-bool ct_link_rule(struct ct_case *c, const struct ct_link_rule *rule,
+bool ct_advise_unset(const struct ct_bad_link *bad, char *text, size_t size)
+{
+    if (!bad->reason || !strstr(bad->reason, "NCCL_"))
+        return false;
+    snprintf(text, size,
+             "take that variable out of the job's environment and of "
+             "nccl.conf");
+    return true;
+}
+
+static bool apply(struct ct_case *c, const struct ct_link_rule *rule,
                   struct ct_findings *findings)
 {
     struct search s = {.c = c, .rule = rule, .last = CT_NONE};
@@ -223,5 +233,14 @@ bool ct_link_rule(struct ct_case *c, const struct ct_link_rule *rule,
     row->groups = s.ncomms;
     row->confidence = s.bad.reason ? 1 : WITHOUT_REASON;
     tell(&s, row);
+    return true;
+}
+
+bool ct_link_rules(struct ct_case *c, const struct ct_link_rule *rules,
+                   size_t n, struct ct_findings *findings)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!apply(c, &rules[i], findings))
+            return false;
     return true;
 }

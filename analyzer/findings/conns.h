@@ -45,14 +45,16 @@ struct ct_link_rule {
     /* What is wrong, after "of ranks 0-7: ", and what to do. */
     void (*tell)(const struct ct_case *c, const struct ct_conn_at *at,
                  const struct ct_bad_link *bad, char *text, size_t size);
-    void (*advise)(const struct ct_conn_at *at, const struct ct_bad_link *bad,
-                   char *text, size_t size);
+    void (*advise)(const struct ct_bad_link *bad, char *text, size_t size);
 };
 
-/* One finding about all communicators of which a connection is bad; false only
- * without memory. */
-bool ct_link_rule(struct ct_case *c, const struct ct_link_rule *rule,
-                  struct ct_findings *findings);
+/* By each rule one finding about all communicators of which a connection is
+ * bad; false only without memory. */
+bool ct_link_rules(struct ct_case *c, const struct ct_link_rule *rules,
+                   size_t n, struct ct_findings *findings);
+
+/* Advises to take the variable out that is the reason; false: none is. */
+bool ct_advise_unset(const struct ct_bad_link *bad, char *text, size_t size);
 
 /* How far a port is from a GPU, by gpu_nic.path: from near to far, as an
  * unsigned number the farthest where it is -1: not known. */

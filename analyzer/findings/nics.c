@@ -89,10 +89,8 @@ static void tell_far(const struct ct_case *c, const struct ct_conn_at *at,
              near ? path_to(at->teller, device, near) : "?");
 }
 
-static void advise_far(const struct ct_conn_at *at,
-                       const struct ct_bad_link *bad, char *text, size_t size)
+static void advise_far(const struct ct_bad_link *bad, char *text, size_t size)
 {
-    (void)at;
     if (bad->reason)
         snprintf(text, size,
                  "let NCCL choose among all ports: take that variable out, or "
@@ -163,15 +161,9 @@ static void tell_gdr(const struct ct_case *c, const struct ct_conn_at *at,
              path ? path : "", port.nic->source);
 }
 
-static void advise_gdr(const struct ct_conn_at *at,
-                       const struct ct_bad_link *bad, char *text, size_t size)
+static void advise_gdr(const struct ct_bad_link *bad, char *text, size_t size)
 {
-    (void)at;
-    if (bad->reason && strstr(bad->reason, "NCCL_"))
-        snprintf(text, size,
-                 "take that variable out of the job's environment and of "
-                 "nccl.conf");
-    else
+    if (!ct_advise_unset(bad, text, size))
         snprintf(text, size,
                  "load nvidia_peermem on the hosts, or use a driver and kernel "
                  "with DMA-BUF, and let the container see them");
@@ -184,8 +176,5 @@ static const struct ct_link_rule rules[] = {
 
 bool ct_rule_nics(struct ct_case *c, struct ct_findings *findings)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (!ct_link_rule(c, &rules[i], findings))
-            return false;
-    return true;
+    return ct_link_rules(c, rules, sizeof rules / sizeof *rules, findings);
 }

@@ -66,15 +66,11 @@ static void tell_p2p(const struct ct_case *c, const struct ct_conn_at *at,
              bad->could.detail);
 }
 
-static void advise_p2p(const struct ct_conn_at *at,
-                       const struct ct_bad_link *bad, char *text, size_t size)
+static void advise_p2p(const struct ct_bad_link *bad, char *text, size_t size)
 {
-    (void)at;
-    if (bad->reason && strstr(bad->reason, "NCCL_"))
-        snprintf(text, size,
-                 "take that variable out of the job's environment and of "
-                 "nccl.conf");
-    else if (bad->reason)
+    if (ct_advise_unset(bad, text, size))
+        return;
+    if (bad->reason)
         snprintf(text, size,
                  "the driver forbids it: look at PCIe access control (ACS) and "
                  "the IOMMU of the host, or of the virtual machine");
@@ -120,15 +116,9 @@ static void tell_shm(const struct ct_case *c, const struct ct_conn_at *at,
              ct_job_rank(c, at->comm, at->row->dst), bad->is.detail);
 }
 
-static void advise_shm(const struct ct_conn_at *at,
-                       const struct ct_bad_link *bad, char *text, size_t size)
+static void advise_shm(const struct ct_bad_link *bad, char *text, size_t size)
 {
-    (void)at;
-    if (bad->reason)
-        snprintf(text, size,
-                 "take that variable out of the job's environment and of "
-                 "nccl.conf");
-    else
+    if (!ct_advise_unset(bad, text, size))
         snprintf(text, size,
                  "NCCL does not say why: ranks in containers need one /dev/shm "
                  "and one host name or NCCL_HOSTID");
@@ -191,10 +181,8 @@ static void tell_tcp(const struct ct_case *c, const struct ct_conn_at *at,
              bad->could.detail);
 }
 
-static void advise_tcp(const struct ct_conn_at *at,
-                       const struct ct_bad_link *bad, char *text, size_t size)
+static void advise_tcp(const struct ct_bad_link *bad, char *text, size_t size)
 {
-    (void)at;
     if (bad->reason && strstr(bad->reason, "NCCL_"))
         snprintf(text, size,
                  "take that variable out of the job's environment and of "
@@ -213,8 +201,5 @@ static const struct ct_link_rule rules[] = {
 
 bool ct_rule_transport(struct ct_case *c, struct ct_findings *findings)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (!ct_link_rule(c, &rules[i], findings))
-            return false;
-    return true;
+    return ct_link_rules(c, rules, sizeof rules / sizeof *rules, findings);
 }
