@@ -2,24 +2,11 @@
  * wait for their choice; by graph, those that its launches repeat. */
 #include "choices_parts.h"
 
+#include "op_facts.h"
+
 #include <stdlib.h>
 
 enum { CALLS = 1 << 12, REPLAYS = 1 << 14 };
-
-static const struct {
-    enum ct_op base;
-    enum ct_op_class class;
-    enum ct_op_size size;
-} infos[] = {
-#define OP(id_, name_, fn_, since_, base_, class_, size_, ...) \
-    {CT_OP_##base_, CT_##class_, CT_##size_},
-#include "commtrace/nccl_ops.def"
-};
-
-static const uint8_t type_bytes[] = {
-#define TYPE(id_, value_, name_, bytes_) [value_] = (bytes_),
-#include "commtrace/nccl_types.def"
-};
 
 void choices_free_known(struct known *known)
 {
@@ -72,32 +59,24 @@ void choices_meet(struct choices *choices, const struct comm_facts *facts)
     choices->known[row->id] = known;
 }
 
-static bool is_transfer(enum ct_op_class class)
-{
-    return class == CT_SEND || class == CT_RECV;
-}
-
 /* Collectives count by kind; sends and recvs by peer, too. NULL: no memory. */
 static uint32_t *counter_of(struct known *known, enum ct_op kind, int peer)
 {
-    enum ct_op_class class = infos[kind].class;
-    if (!is_transfer(class))
+    if (!op_is_transfer(kind))
         return &known->calls[kind];
     if (!known->transfers)
         known->transfers =
             calloc(2 * (size_t)known->nranks, sizeof(*known->transfers));
     return known->transfers && peer >= 0 && peer < known->nranks
-               ? &known->transfers[2 * peer + (class == CT_RECV)]
+               ? &known->transfers[2 * peer + (op_facts[kind].class == CT_RECV)]
                : NULL;
 }
 
 static uint64_t bytes_of(const struct known *known, const struct ct_slot *slot)
 {
-    int type = slot->u.call.type;
-    uint64_t bytes = type >= 0 && type < CT_TYPE_COUNT
-                         ? slot->u.call.count * type_bytes[type]
-                         : 0;
-    return infos[slot->op].size == CT_ALL_SHARES
+    uint64_t bytes =
+        slot->u.call.count * (uint64_t)type_bytes(slot->u.call.type);
+    return op_facts[slot->op].size == CT_ALL_SHARES
                ? bytes * (uint64_t)known->nranks
                : bytes;
 }
@@ -113,13 +92,13 @@ void choices_expect(struct choices *choices, const struct ct_slot *slot,
 {
     struct known *known = find(choices, slot->comm);
     if (!known || slot->flags & CT_FLAG_ZERO || known->nranks == 1 ||
-        slot->op >= CT_OP_COUNT || infos[slot->op].size == CT_NO_SHARE ||
+        slot->op >= CT_OP_COUNT || op_facts[slot->op].size == CT_NO_SHARE ||
         (left && has_failed(slot)))
         return;
-    enum ct_op kind = infos[slot->op].base;
-    int peer = is_transfer(infos[kind].class) ? slot->u.call.peer : -1;
+    enum ct_op kind = op_facts[slot->op].base;
+    int peer = op_is_transfer(kind) ? slot->u.call.peer : -1;
     uint32_t *counter = counter_of(known, kind, peer);
-    if (!counter || (left && has_failed(slot)))
+    if (!counter)
         return;
     const struct expected call = {
         .bytes = bytes_of(known, slot),

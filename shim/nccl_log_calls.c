@@ -4,8 +4,8 @@
  * the same order but for groups, which NCCL sorts. Each side waits for the
  * other.
  */
-#include "commtrace/ops.h"
 #include "nccl_log_state.h"
+#include "op_facts.h"
 
 static struct log_call *call_at(struct log_calls *calls, uint64_t position)
 {
@@ -108,27 +108,6 @@ static bool tell_choice(struct nccl_log *log, const struct log_call *call)
     return false;
 }
 
-static bool is_peer_call(int op)
-{
-    static const bool is[CT_OP_COUNT] = {
-#define OP(id_, name_, fn_, since_, base_, class_, ...) \
-    [CT_OP_##id_] = CT_##class_ == CT_SEND || CT_##class_ == CT_RECV,
-#include "commtrace/nccl_ops.def"
-    };
-    return is[op];
-}
-
-/* NCCL calls a collective by one name, whatever it was called by: ncclBcast's
- * lines are about "Broadcast". */
-static int base_of(int op)
-{
-    static const unsigned char base[CT_OP_COUNT] = {
-#define OP(id_, name_, fn_, since_, base_, ...) [CT_OP_##id_] = CT_OP_##base_,
-#include "commtrace/nccl_ops.def"
-    };
-    return base[op];
-}
-
 static struct log_comm *comm_called(struct nccl_log *log, uint64_t pointer)
 {
     const struct log_thread thread = {.process = log->process};
@@ -145,13 +124,16 @@ static void note_first(struct log_comm *comm, bool of_peers, uint64_t order)
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
                      int64_t share, int64_t whole)
 {
-    const struct log_call call = {pointer, base_of(op), share, whole};
+    /* NCCL calls a collective by one name, whatever it was called by:
+     * ncclBcast's lines are about "Broadcast". */
+    const struct log_call call = {pointer, (int)op_facts[op].base, share,
+                                  whole};
     struct log_calls *calls = &log->calls;
     struct log_comm *comm = comm_called(log, pointer);
     calls->told++;
     if (comm)
-        note_first(comm, is_peer_call(op), calls->told);
-    if (is_peer_call(op) || (comm && comm->about.rank > 0))
+        note_first(comm, op_is_transfer(op), calls->told);
+    if (op_is_transfer(op) || (comm && comm->about.rank > 0))
         return; /* no line is about it */
     if (tell_choice(log, &call))
         return;

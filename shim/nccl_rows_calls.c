@@ -2,37 +2,19 @@
 #include "nccl_rows_parts.h"
 
 #include "nccl_file.h"
+#include "op_facts.h"
 
-#include "commtrace/ops.h"
-
-static int64_t type_bytes(int64_t type)
+/* Of a type that is not known it is a call all the same. */
+static int64_t share_of(const struct row_op_class *row)
 {
-    static const int64_t bytes[CT_TYPE_COUNT] = {
-#define TYPE(id_, value_, name_, bytes_) [value_] = (bytes_),
-#include "commtrace/nccl_types.def"
-    };
-    return type >= 0 && type < CT_TYPE_COUNT ? bytes[type] : 1;
-}
-
-static bool is_one_sided(int op)
-{
-    static const unsigned char class_of_op[CT_OP_COUNT] = {
-#define OP(id_, name_, fn_, since_, base_, class_, ...) \
-    [CT_OP_##id_] = CT_##class_,
-#include "commtrace/nccl_ops.def"
-    };
-    return class_of_op[op] == CT_ONE_SIDED;
+    int64_t bytes = type_bytes(row->type);
+    return row->count * (bytes ? bytes : 1);
 }
 
 static int64_t whole(const struct call *call, int64_t nranks)
 {
-    static const unsigned char size_of_op[CT_OP_COUNT] = {
-#define OP(id_, name_, fn_, since_, base_, class_, size_, ...) \
-    [CT_OP_##id_] = CT_##size_,
-#include "commtrace/nccl_ops.def"
-    };
-    return size_of_op[call->op] == CT_ALL_SHARES ? nranks * call->share
-                                                 : call->share;
+    return op_facts[call->op].size == CT_ALL_SHARES ? nranks * call->share
+                                                    : call->share;
 }
 
 static void tell_call(struct nccl_rows *rows, const struct call *call,
@@ -40,7 +22,7 @@ static void tell_call(struct nccl_rows *rows, const struct call *call,
 {
     const struct place *place = &rows->places[call->comm % COMMS];
     if (place->comm != call->comm || place->nranks < 2 || call->share <= 0 ||
-        is_one_sided(call->op))
+        op_facts[call->op].class == CT_ONE_SIDED)
         return;
     struct nccl_log *log = rows->of[place->copy].log;
     if (log && nccl_file_has_choices(place->copy) == choices)
@@ -57,7 +39,7 @@ static void take_class(struct nccl_rows *rows, const struct row_op_class *row)
         .class = row->id,
         .comm = row->comm,
         .op = (int)row->kind,
-        .share = row->count * type_bytes(row->type),
+        .share = share_of(row),
     };
     tell_call(rows, call, false);
 }

@@ -1,9 +1,9 @@
 #include "profiler.h"
 
-#include "commtrace/ops.h"
 #include "commtrace/profiler_abi.h"
 #include "graphs.h"
 #include "lock.h"
+#include "op_facts.h"
 #include "profiler_queue.h"
 #include "record.h"
 
@@ -192,23 +192,12 @@ bool profiler_is_told(void)
     return atomic_load_explicit(&heard.told, memory_order_relaxed) > 0;
 }
 
-static const struct {
-    const char *func; /* as NCCL calls it among its own */
-    enum ct_op kind;
-    enum ct_op_size size;
-} kinds[] = {
-#define OP(id_, name_, fn_, since_, base_, class_, size_, ...) \
-    {&#fn_[sizeof("nccl") - 1], CT_OP_##base_, CT_##size_},
-#include "commtrace/nccl_ops.def"
-};
-
-static int kind_of(const char *func)
+static int op_of(const char *func)
 {
-    enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
-    int i = 0;
-    while (func && i < KINDS && strcmp(func, kinds[i].func) != 0)
-        i++;
-    return func && i < KINDS ? i : -1;
+    int op = 0;
+    while (func && op < CT_OP_COUNT && strcmp(func, op_facts[op].name) != 0)
+        op++;
+    return func && op < CT_OP_COUNT ? op : -1;
 }
 
 /* ncclInt8, ncclFloat8e4m3, ...: the first number is that of bits. */
@@ -252,8 +241,8 @@ struct task {
 static void *start_task(struct profiled *comm, const struct task *task,
                         const void *parent)
 {
-    int kind = kind_of(task->func);
-    if (!comm || !init_has_begun() || comm->nranks == 1 || kind < 0 ||
+    int op = op_of(task->func);
+    if (!comm || !init_has_begun() || comm->nranks == 1 || op < 0 ||
         !task->count)
         return NULL;
     uint64_t position;
@@ -262,14 +251,14 @@ static void *start_task(struct profiled *comm, const struct task *task,
         count(&heard.full);
         return NULL;
     }
-    bool all = kinds[kind].size == CT_ALL_SHARES;
+    bool all = op_facts[op].size == CT_ALL_SHARES;
     event->after =
         atomic_load_explicit(&recorder.ring.header->head, memory_order_relaxed);
     event->comm = comm;
     event->bytes = task->count * bytes_of_type(task->type) *
                    (all ? (uint64_t)comm->nranks : 1);
     event->peer = task->peer;
-    event->kind = (uint8_t)kinds[kind].kind;
+    event->kind = (uint8_t)op_facts[op].base;
     event->channels = task->channels;
     event->replay = is_replay(parent);
     copy_word(event->algorithm, task->algorithm);
