@@ -6,6 +6,7 @@
 #include "model/curve.h"
 #include "model/fit.h"
 #include "model/nccl.h"
+#include "trace/links.h"
 
 static int same_key(const struct ct_job *job, const int *order, int n)
 {
@@ -106,12 +107,8 @@ static int64_t slowest(const struct ct_job *job, const int *order, int n)
 {
     int64_t speed = CT_NONE;
 
-    for (int i = 0; i < n; i++) {
-        const int64_t seen = job->usages[order[i]].speed;
-
-        if (seen > 0 && (speed == CT_NONE || seen < speed))
-            speed = seen;
-    }
+    for (int i = 0; i < n; i++)
+        speed = ct_slower(speed, job->usages[order[i]].speed);
     return speed;
 }
 

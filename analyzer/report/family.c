@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/units.h"
+#include "trace/links.h"
 
 /* Order of usages that puts those of a family side by side, and within it
  * those of a communicator. */
@@ -158,8 +159,7 @@ static void add_usage(struct family *f, const struct view *view, int usage,
     }
     if (role && role->confidence < f->confidence)
         f->confidence = role->confidence;
-    if (u->speed > 0 && (f->speed == CT_NONE || u->speed < f->speed))
-        f->speed = u->speed;
+    f->speed = ct_slower(f->speed, u->speed);
     note_top(f, u);
 }
 

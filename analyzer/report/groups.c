@@ -105,7 +105,7 @@ static void fill_line(struct group_line *line, const struct view *view,
     line->crosses_domains = comm->ndomains > 1;
     line->evidence = comm->evidence;
     line->detail = comm->detail;
-    line->speed = comm->speed > 0 ? comm->speed : CT_NONE;
+    line->speed = comm->speed;
     line->hops = comm->hops;
     line->nics = comm->nics;
     ct_link_text(comm->link, comm->speed, line->link_text,

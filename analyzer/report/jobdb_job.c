@@ -107,7 +107,7 @@ static void put_usage(struct jobdb *db, const struct view *view, int i,
     jobdb_index(db, u->dst);
     jobdb_int(db, u->grouped);
     jobdb_int(db, u->link);
-    jobdb_index(db, u->speed > 0 ? u->speed : CT_NONE);
+    jobdb_index(db, u->speed);
     jobdb_text(db, u->evidence);
     jobdb_text(db, role ? ct_role_names[role->role] : NULL);
     jobdb_int(db, u->calls);

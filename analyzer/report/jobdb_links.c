@@ -11,9 +11,9 @@ static void put_worst(struct jobdb *db, const struct ct_comm *c)
     jobdb_none(db);
     jobdb_none(db);
     jobdb_int(db, c->link);
-    jobdb_index(db, c->speed > 0 ? c->speed : CT_NONE);
+    jobdb_index(db, c->speed);
     jobdb_index(db, c->hops);
-    jobdb_index(db, c->nics > 0 ? c->nics : CT_NONE);
+    jobdb_index(db, c->nics);
     jobdb_text(db, c->evidence);
     jobdb_text(db, c->detail);
     jobdb_end(db);
@@ -78,7 +78,7 @@ static void put_edge(struct jobdb *db, const struct view *view,
     jobdb_int(db, edge->src);
     jobdb_int(db, edge->dst);
     jobdb_int(db, fact.link);
-    jobdb_index(db, fact.speed > 0 ? fact.speed : CT_NONE);
+    jobdb_index(db, fact.speed);
     jobdb_none(db);
     jobdb_none(db);
     jobdb_text(db, fact.evidence);

@@ -39,11 +39,6 @@ static const struct out_column columns[] = {
 static const struct out_table table =
     OUT_TABLE_OF(struct link_line, columns, LINKS_SHOWN);
 
-static int64_t known_speed(const struct ct_comm *c)
-{
-    return c->speed > 0 ? c->speed : CT_NONE;
-}
-
 /* Worst first. */
 static int compare(const void *left, const void *right, void *jobs)
 {
@@ -54,8 +49,8 @@ static int compare(const void *left, const void *right, void *jobs)
 
     if (a->link != b->link)
         return a->link > b->link ? -1 : 1;
-    if (known_speed(a) != known_speed(b))
-        return known_speed(a) < known_speed(b) ? -1 : 1;
+    if (a->speed != b->speed)
+        return a->speed < b->speed ? -1 : 1;
     order = strcmp(a->evidence, b->evidence);
     if (order)
         return order;
@@ -92,13 +87,13 @@ static void put_line(struct out *out, const struct ct_comm *c, int n)
     struct link_line line = {.link = view_link_names[c->link],
                              .evidence = c->evidence,
                              .detail = c->detail,
-                             .speed = known_speed(c),
+                             .speed = c->speed,
                              .ncomms = n,
                              .nranks = c->nranks,
                              .nodes = c->nnodes,
                              .domains = c->ndomains,
                              .hops = c->hops,
-                             .nics = c->nics > 0 ? c->nics : CT_NONE,
+                             .nics = c->nics,
                              .network = view_link_is_network[c->link]};
 
     ct_link_text(c->link, c->speed, line.link_text, sizeof line.link_text);
