@@ -10,12 +10,17 @@
 struct ncclComm;
 struct op;
 
-/* The library's first use. */
+/* The library's first use, and the process's first communicator. */
 void announce_library(void);
+void announce_first(void);
 
 /* About the wait for the other ranks. */
 void announce_start(struct ncclComm *comm);
 void announce_complete(struct ncclComm *comm);
+
+/* Rings and trees are connected with the communicator where not at first use.
+ */
+void announce_connections(struct ncclComm *comm);
 
 /* Before a launch: connections that its ops are the first to need, and what is
  * chosen for each. */
