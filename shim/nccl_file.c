@@ -112,18 +112,20 @@ void nccl_file_after(struct nccl_copy *copy)
     errno = saved;
 }
 
-void nccl_file_watch(void)
+bool nccl_file_watch(void)
 {
+    bool is_long = false;
     for (int i = 0; i < NCCL_COPIES; i++) {
         struct nccl_file *file = &nccl_files[i];
+        if (stage_of(file) == MADE) {
+            lock_take(&nccl_logs.lock);
+            file_look(file);
+            lock_give(&nccl_logs.lock);
+        }
         file_heed_limit(file);
-        file_heed_size(file);
-        if (stage_of(file) != MADE)
-            continue;
-        lock_take(&nccl_logs.lock);
-        file_look(file);
-        lock_give(&nccl_logs.lock);
+        is_long |= file_is_long(file);
     }
+    return is_long;
 }
 
 void nccl_file_end(void)

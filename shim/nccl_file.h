@@ -27,17 +27,15 @@ void nccl_file_after(struct nccl_copy *copy);
  * The writer's side. copy: 0 ... NCCL_COPIES - 1.
  */
 
-/* As soon as NCCL has opened its file nobody else need see what made it. */
-void nccl_file_watch(void);
+/* As soon as NCCL has opened its file nobody else need see what made it. True:
+ * more waits to be read than should lie there. */
+bool nccl_file_watch(void);
 
 /* What is there now may be read; what comes later, not before the next time. */
 void nccl_file_mark(void);
 
 /* What may be read; at most n bytes. */
 size_t nccl_file_read(int copy, char *bytes, size_t n);
-
-/* More waits to be read than should lie there. */
-bool nccl_file_is_long(void);
 
 /* Why there is nothing to read; NULL: there is, or may yet be. */
 const char *nccl_file_absence(int copy);

@@ -136,7 +136,8 @@ void file_silence(const struct nccl_file *file)
     close(null);
 }
 
-off_t file_waiting(const struct nccl_file *file)
+/* Written and not read yet. */
+static off_t waiting(const struct nccl_file *file)
 {
     struct stat st;
     return descriptor_is_ours(file->fd) && fstat(file->fd, &st) == 0
@@ -162,11 +163,13 @@ void file_heed_limit(struct nccl_file *file)
         cut(file, is_limited);
 }
 
-void file_heed_size(struct nccl_file *file)
+bool file_is_long(struct nccl_file *file)
 {
-    enum { MOST = 8 << 20 };
-    if (stage_of(file) == OURS && !is_full(file) && file_waiting(file) > MOST)
+    enum { LONG = 1 << 18, MOST = 8 << 20 };
+    off_t n = stage_of(file) == OURS ? waiting(file) : 0;
+    if (n > MOST && !is_full(file))
         cut(file, "it could not be read in time");
+    return n > LONG;
 }
 
 static bool is_opened(const struct nccl_file *file)

@@ -89,14 +89,12 @@ void file_look(struct nccl_file *file);
  * writes. What is there already will be read. */
 void file_heed_limit(struct nccl_file *file);
 
-/* Where the trace cannot be written, it is not read either. */
-void file_heed_size(struct nccl_file *file);
+/* More waits to be read than should lie there. Where it is far too much, as
+ * the trace cannot be written, no more comes. */
+bool file_is_long(struct nccl_file *file);
 
 /* What NCCL goes on to write would be too much, or lie there for ever. */
 void file_silence(const struct nccl_file *file);
-
-/* Written and not read yet. */
-off_t file_waiting(const struct nccl_file *file);
 
 /*
  * The user's.

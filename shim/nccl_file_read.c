@@ -21,17 +21,6 @@ static bool is_open(struct nccl_file *file)
     return false;
 }
 
-bool nccl_file_is_long(void)
-{
-    enum { LONG = 1 << 18 };
-    bool is_long = false;
-    for (int i = 0; i < NCCL_COPIES; i++) {
-        is_long |= stage_of(&nccl_files[i]) == OURS &&
-                   file_waiting(&nccl_files[i]) > LONG;
-    }
-    return is_long;
-}
-
 /* Where NCCL will write no more. */
 static void give_back(struct nccl_file *file)
 {

@@ -150,11 +150,11 @@ static void look(struct trace *trace, struct pace *pace)
     uint64_t n = head - trace->gather.next;
     int64_t at = clock_ns();
     set_pace(pace, head, nslots);
-    nccl_file_watch();
+    bool log_is_long = nccl_file_watch();
     if (trace->failing && at < pace->retry_ns)
         return;
     bool due = at - pace->flushed_ns >= pace->flush_ns;
-    bool scarce = n >= nslots / 2 || gpu_scarce() || nccl_file_is_long();
+    bool scarce = n >= nslots / 2 || gpu_scarce() || log_is_long;
     uint64_t heard = profiler_head();
     bool many = heard - pace->heard >= PROFILER_EVENTS / 8;
     if (!due && !scarce && n < pace->early && !many)
