@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import shutil
+import statistics
 
 import jobs
 from profiler_machine import (ALGORITHM, CHANNELS, P2P_CHANNELS, PROTOCOL,
@@ -149,8 +150,10 @@ def across_hosts(tmp):
 
 def times(tmp):
     """A kernel's time is that of the events about it, but for the steps of its
-    clock, and what passed in the call between event and launch."""
+    clock, and what passed in the call between event and launch: nothing where
+    the GPU was still at work, as it mostly is."""
     for release in RELEASES:
+        apart = []
         _, dbs = record(tmp, release, "kernel", "plain", "one_host")
         for db in dbs.values():
             db.execute(NUMBERED)
@@ -162,9 +165,11 @@ def times(tmp):
                 " WHERE o.gpu_ns NOTNULL").fetchall()
             equal("times", len(rows), 6)
             for function, event, kernel, call in rows:
+                apart.append(abs(event - kernel))
                 if not -64 <= event - kernel <= 64 + call:
                     jobs.fail("%s: %s: %d ns by events, %d by its kernel" % (
                         release, function, event, kernel))
+        equal(release + ": times", statistics.median_high(apart) <= 64, True)
 
 
 def absent(what, dbs, reason):
@@ -196,7 +201,10 @@ def user(tmp, what, release, env, reason, heard=True, env_alone=None):
     absent(what, dbs, reason)
     for rank in range(RANKS):
         if heard:
-            equal(what, lines(log, rank), lines(log + ".alone", rank))
+            told_it = lines(log, rank)
+            equal(what, told_it, lines(log + ".alone", rank))
+            equal(what, any(" coll+ " in line for line in told_it),
+                  True)
         elif os.path.exists("%s.%d" % (log, rank)):
             jobs.fail(what + ": it was loaded")
 
