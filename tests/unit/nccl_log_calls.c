@@ -64,6 +64,14 @@ static void set_up(struct nccl_log *log, uint64_t pointer, int rank)
             pointer, rank, pointer, phases[i]);
 }
 
+static void set_nodes(struct nccl_log *log, uint64_t pointer, int nodes)
+{
+    say(log,
+        "comm 0x%" PRIx64 " rank 0 nRanks 4 nNodes %d localRanks %d localRank "
+        "0 MNNVL 0",
+        pointer, nodes, 4 / nodes);
+}
+
 static struct nccl_log *open_log_of(int64_t pid, struct seen *seen)
 {
     struct nccl_log *log = nccl_log_open(pid, NULL, see, seen);
@@ -330,6 +338,16 @@ static void lines_that_wait_for_calls_keep_their_order(void **state)
     }
 }
 
+/* A send of TENSOR's, and the line of the thread of NCCL's that connects it. */
+static void send(struct nccl_log *log, const char *line)
+{
+    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
+    thread = 8;
+    say(log, "%s", line);
+    thread = 7;
+    nccl_log_flush(log, false);
+}
+
 static void sends_belong_where_sends_are_called(void **state)
 {
     (void)state;
@@ -337,11 +355,7 @@ static void sends_belong_where_sends_are_called(void **state)
     struct nccl_log *log = open_log(&seen);
     call(log, WORLD, 4);
     call(log, TENSOR, 4);
-    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
-    thread = 8;
-    say(log, "Channel 00/1 : 0[0] -> 1[1] via P2P/CUMEM");
-    thread = 7;
-    nccl_log_flush(log, false);
+    send(log, "Channel 00/1 : 0[0] -> 1[1] via P2P/CUMEM");
     assert_int_equal(seen.n, 1);
     expect(&seen, 0, TENSOR, 0);
     nccl_log_close(log);
@@ -353,16 +367,9 @@ static void sends_of_a_node_may_take_the_network(void **state)
     (void)state;
     struct seen seen;
     struct nccl_log *log = open_log(&seen);
-    say(log,
-        "comm 0x%x rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 "
-        "MNNVL 0",
-        TENSOR);
+    set_nodes(log, TENSOR, 1);
     call(log, WORLD, 4);
-    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
-    thread = 8;
-    say(log, "Channel 00/1 : 0[0] -> 1[1] [send] via NET/Socket/0/Shared");
-    thread = 7;
-    nccl_log_flush(log, false);
+    send(log, "Channel 00/1 : 0[0] -> 1[1] [send] via NET/Socket/0/Shared");
     assert_int_equal(seen.n, 1);
     expect(&seen, 0, TENSOR, 0);
     nccl_log_close(log);
@@ -375,11 +382,7 @@ static void what_nothing_ends_is_of_sends(void **state)
     struct seen seen;
     struct nccl_log *log = open_log(&seen);
     call(log, WORLD, 4);
-    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
-    thread = 8;
-    say(log, "Channel 02 : 0[0] -> 1[1] via SHM/direct");
-    thread = 7;
-    nccl_log_flush(log, false);
+    send(log, "Channel 02 : 0[0] -> 1[1] via SHM/direct");
     assert_int_equal(seen.n, 1);
     expect(&seen, 0, TENSOR, SHARED + 2);
     connect(log, "SHM/direct");
@@ -394,14 +397,8 @@ static void nodes_speak_for_themselves(void **state)
     (void)state;
     struct seen seen;
     struct nccl_log *log = open_log(&seen);
-    say(log,
-        "comm 0x%x rank 0 nRanks 4 nNodes 4 localRanks 1 localRank 0 "
-        "MNNVL 0",
-        WORLD);
-    say(log,
-        "comm 0x%x rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 "
-        "MNNVL 0",
-        TENSOR);
+    set_nodes(log, WORLD, 4);
+    set_nodes(log, TENSOR, 1);
     call(log, TENSOR, 4);
     call(log, WORLD, 4);
     connect(log, "NET/IB/0/GDRDMA");
@@ -437,14 +434,8 @@ static void nothing_is_connected_twice(void **state)
     (void)state;
     struct seen seen;
     struct nccl_log *log = open_log(&seen);
-    say(log,
-        "comm 0x%x rank 0 nRanks 4 nNodes 4 localRanks 1 localRank 0 "
-        "MNNVL 0",
-        WORLD);
-    say(log,
-        "comm 0x%x rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 "
-        "MNNVL 0",
-        TENSOR);
+    set_nodes(log, WORLD, 4);
+    set_nodes(log, TENSOR, 1);
     call(log, WORLD, 4);
     call(log, TENSOR, 4);
     connect(log, "NET/IB/0/GDRDMA");
