@@ -86,8 +86,8 @@ static void start_family(struct family *f, const struct view *view, int usage)
     f->base = u->base;
     f->op = view_op_name(u->base);
     f->link_id = u->link;
-    f->link = view_link_names[u->link];
-    f->network = view_link_is_network[u->link];
+    f->link = ct_link_names[u->link];
+    f->network = ct_link_is_network(u->link);
     f->nranks = comm->nranks;
     f->nodes = comm->nnodes;
     f->domains = comm->ndomains;

@@ -5,6 +5,7 @@
 #include "report/commands.h"
 #include "report/units.h"
 #include "report/view.h"
+#include "trace/links.h"
 
 struct group_line {
     int comm;
@@ -99,8 +100,8 @@ static void fill_line(struct group_line *line, const struct view *view,
     line->traced = comm->nknown;
     line->nodes = comm->nnodes;
     line->domains = comm->ndomains;
-    line->link = view_link_names[comm->link];
-    line->network = view_link_is_network[comm->link];
+    line->link = ct_link_names[comm->link];
+    line->network = ct_link_is_network(comm->link);
     line->crosses_hosts = comm->nnodes > 1;
     line->crosses_domains = comm->ndomains > 1;
     line->evidence = comm->evidence;

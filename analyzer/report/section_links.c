@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/sections.h"
+#include "trace/links.h"
 
 #define LINKS_SHOWN 12
 #define EXAMPLE_SIZE 44
@@ -84,7 +85,7 @@ static void shorten(char example[EXAMPLE_SIZE], const char *detail)
 
 static void put_line(struct out *out, const struct ct_comm *c, int n)
 {
-    struct link_line line = {.link = view_link_names[c->link],
+    struct link_line line = {.link = ct_link_names[c->link],
                              .evidence = c->evidence,
                              .detail = c->detail,
                              .speed = c->speed,
@@ -94,7 +95,7 @@ static void put_line(struct out *out, const struct ct_comm *c, int n)
                              .domains = c->ndomains,
                              .hops = c->hops,
                              .nics = c->nics,
-                             .network = view_link_is_network[c->link]};
+                             .network = ct_link_is_network(c->link)};
 
     ct_link_text(c->link, c->speed, line.link_text, sizeof line.link_text);
     snprintf(line.groups, sizeof line.groups, "%d x %d", n, c->nranks);

@@ -1,4 +1,5 @@
 #include "report/sections.h"
+#include "trace/links.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -101,7 +102,7 @@ static void fill_prediction(struct prediction_line *line,
 {
     double best;
 
-    line->link = view_link_names[p->link];
+    line->link = ct_link_names[p->link];
     line->op = view_op_name(p->base);
     line->nranks = p->nranks;
     line->bytes = p->bytes;
@@ -162,7 +163,7 @@ static bool is_estimate(const struct ct_prediction *p)
 {
     const enum ct_op_class cls = ct_op_infos[p->base].cls;
     const bool between_nodes =
-        view_link_is_network[p->link] || p->link == CT_LINK_MNNVL;
+        ct_link_is_network(p->link) || p->link == CT_LINK_MNNVL;
 
     return between_nodes && (cls == CT_SEND || cls == CT_RECV) &&
            isnan(p->fit_us) && !isnan(p->observed_us);
@@ -209,7 +210,7 @@ void section_predictions(struct out *out, const struct view *view, int most)
 
 static void fill_fit(struct fit_line *line, const struct ct_fit *f)
 {
-    *line = (struct fit_line){.link = view_link_names[f->link],
+    *line = (struct fit_line){.link = ct_link_names[f->link],
                               .op = view_op_name(f->base),
                               .nranks = f->nranks,
                               .sizes = f->sizes,

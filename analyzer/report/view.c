@@ -7,16 +7,6 @@
 #include "report/cost.h"
 #include "report/units.h"
 
-const char *const view_link_names[CT_LINK_COUNT] = {
-#define LINK(id_, name_, ...) [CT_LINK_##id_] = (name_),
-#include "commtrace/links.def"
-};
-
-const bool view_link_is_network[CT_LINK_COUNT] = {
-#define LINK(id_, name_, network_, ...) [CT_LINK_##id_] = (network_) > 0,
-#include "commtrace/links.def"
-};
-
 static int open_trace(const struct cli *cli, char *const *paths, int npaths,
                       struct ct_trace **trace_p)
 {

@@ -79,9 +79,6 @@ const char *view_role_name(char *buffer, size_t size,
 /* "all_reduce", "send/recv". */
 const char *view_op_name(enum ct_op base);
 
-extern const char *const view_link_names[CT_LINK_COUNT];
-extern const bool view_link_is_network[CT_LINK_COUNT];
-
 /* Ranks with a trace: a process may hold several. */
 int view_traced_ranks(const struct ct_job *job);
 

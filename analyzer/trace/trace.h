@@ -484,6 +484,9 @@ int ct_missing_rank(const struct ct_trace *trace, const struct ct_job *job,
 void ct_pair_link(const struct ct_trace *trace, const struct ct_job *job,
                   int comm, int rank, int peer, struct ct_link_fact *fact);
 
+/* Names of links.def. */
+extern const char *const ct_link_names[CT_LINK_COUNT];
+
 /* "NVSwitch 4", "InfiniBand 400G", "network". */
 void ct_link_text(enum ct_link link, int64_t speed, char *text, size_t size);
 
