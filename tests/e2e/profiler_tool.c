@@ -113,71 +113,79 @@ static void check_parent(const struct tracked *parent)
         say("LATE %s", parent->kind);
 }
 
-static int start_coll(struct tracked **new, const struct ct_profiler_coll *coll,
-                      void *parent)
+static struct tracked *start_coll(const struct ct_profiler_coll *coll,
+                                  void *parent)
 {
-    *new = track("coll");
-    (*new)->channels = coll->channels;
-    snprintf((*new)->what, sizeof((*new)->what), "%s %zu", coll->func,
-             coll->count);
+    struct tracked *new = track("coll");
+
+    new->channels = coll->channels;
+    snprintf(new->what, sizeof(new->what), "%s %zu", coll->func, coll->count);
     say("coll+ %s %zu %s root %d channels %d %s %s parent %s", coll->func,
         coll->count, coll->datatype, coll->root, coll->channels,
         coll->algorithm, coll->protocol, name_of(parent));
-    return 1;
+    return new;
 }
 
-static int start_p2p(struct tracked **new, const struct ct_profiler_p2p *p2p,
-                     void *parent)
+static struct tracked *start_p2p(const struct ct_profiler_p2p *p2p,
+                                 void *parent)
 {
-    *new = track("p2p");
-    (*new)->channels = p2p->channels;
-    snprintf((*new)->what, sizeof((*new)->what), "%s %zu", p2p->func,
-             p2p->count);
+    struct tracked *new = track("p2p");
+
+    new->channels = p2p->channels;
+    snprintf(new->what, sizeof(new->what), "%s %zu", p2p->func, p2p->count);
     say("p2p+ %s %zu %s peer %d channels %d parent %s", p2p->func, p2p->count,
         p2p->datatype, p2p->peer, p2p->channels, name_of(parent));
-    return 1;
+    return new;
 }
 
-static int start_kernel(struct tracked **new,
-                        const struct ct_profiler_kernel *kernel,
-                        struct tracked *parent)
+static struct tracked *start_kernel(const struct ct_profiler_kernel *kernel,
+                                    struct tracked *parent)
 {
-    *new = track("kernel");
-    (*new)->timer = kernel->timer;
-    (*new)->parent = parent;
+    struct tracked *new = track("kernel");
+
+    new->timer = kernel->timer;
+    new->parent = parent;
     check_parent(parent);
-    snprintf((*new)->what, sizeof((*new)->what), "%.40s channel %d #%d",
-             parent ? parent->what : "none", kernel->channel, (*new)->serial);
-    say("kernel+ %s", (*new)->what);
-    return 1;
+    snprintf(new->what, sizeof(new->what), "%.40s channel %d #%d",
+             parent ? parent->what : "none", kernel->channel, new->serial);
+    say("kernel+ %s", new->what);
+    return new;
+}
+
+/* The events of all versions; NULL for others. */
+static struct tracked *start_known(uint64_t type,
+                                   const struct ct_profiler_coll *coll,
+                                   const struct ct_profiler_p2p *p2p,
+                                   const struct ct_profiler_kernel *kernel,
+                                   void *parent)
+{
+    switch (type) {
+    case CT_PROFILER_GROUP:
+        say("group+");
+        return track("group");
+    case CT_PROFILER_COLL:
+        return start_coll(coll, parent);
+    case CT_PROFILER_P2P:
+        return start_p2p(p2p, parent);
+    case CT_PROFILER_KERNEL_CHANNEL:
+        return start_kernel(kernel, parent);
+    default:
+        return NULL;
+    }
 }
 
 #if TOOL_OLDEST <= 4
 static int start_v4(void *context, void **handle,
                     struct ct_profiler_event_v4 *event)
 {
-    struct tracked *new = NULL;
+    struct tracked *new;
 
     (void)context;
     pthread_mutex_lock(&tool.lock);
-    switch (event->type) {
-    case CT_PROFILER_GROUP:
-        new = track("group");
-        say("group+");
-        break;
-    case CT_PROFILER_COLL:
-        start_coll(&new, &event->u.coll, event->parent);
-        break;
-    case CT_PROFILER_P2P:
-        start_p2p(&new, &event->u.p2p, event->parent);
-        break;
-    case CT_PROFILER_KERNEL_CHANNEL:
-        start_kernel(&new, &event->u.kernel, event->parent);
-        break;
-    default:
+    new = start_known(event->type, &event->u.coll, &event->u.p2p,
+                      &event->u.kernel, event->parent);
+    if (!new)
         say("event %d", event->type);
-        break;
-    }
     *handle = tool.errors ? NULL : new;
     pthread_mutex_unlock(&tool.lock);
     return result();
@@ -215,28 +223,14 @@ static struct tracked *start_call(const struct ct_profiler_event_v5 *event)
 static int start_v5(void *context, void **handle,
                     struct ct_profiler_event_v5 *event)
 {
-    struct tracked *new = NULL;
+    struct tracked *new;
 
     (void)context;
     pthread_mutex_lock(&tool.lock);
-    switch (event->type) {
-    case CT_PROFILER_GROUP:
-        new = track("group");
-        say("group+");
-        break;
-    case CT_PROFILER_COLL:
-        start_coll(&new, &event->u.coll.is, event->parent);
-        break;
-    case CT_PROFILER_P2P:
-        start_p2p(&new, &event->u.p2p.is, event->parent);
-        break;
-    case CT_PROFILER_KERNEL_CHANNEL:
-        start_kernel(&new, &event->u.kernel, event->parent);
-        break;
-    default:
+    new = start_known(event->type, &event->u.coll.is, &event->u.p2p.is,
+                      &event->u.kernel, event->parent);
+    if (!new)
         new = start_call(event);
-        break;
-    }
     *handle = tool.errors ? NULL : new;
     pthread_mutex_unlock(&tool.lock);
     return result();
