@@ -4,22 +4,6 @@
 
 #include <string.h>
 
-/* NCCL's own texts may be unloaded; there are few of them. */
-static const char *keep_word(struct choice_classes *classes, const char *word)
-{
-    int i = 0;
-    if (!*word)
-        return NULL;
-    while (i < CHOICE_WORDS && *classes->words[i] &&
-           strcmp(classes->words[i], word) != 0)
-        i++;
-    if (i == CHOICE_WORDS)
-        return NULL;
-    if (!*classes->words[i])
-        memcpy(classes->words[i], word, PROFILER_WORD);
-    return classes->words[i];
-}
-
 static bool is_same(const struct row_choice_class *a,
                     const struct row_choice_class *b)
 {
@@ -43,7 +27,7 @@ static int64_t add(struct choice_classes *classes,
                    const struct row_choice_class *wanted, struct batch *batch)
 {
     *entry = *wanted;
-    entry->id = classes->last_id += classes->last_id ? 2 : 1;
+    entry->id = classes->last_id += 2;
     classes->used++;
     struct row *row = batch_add(batch, ROW_choice_class);
     if (row)
@@ -51,27 +35,17 @@ static int64_t add(struct choice_classes *classes,
     return entry->id;
 }
 
-int64_t choice_classes_find(struct choice_classes *classes, int64_t comm,
-                            const struct profiler_event *event,
+int64_t choice_classes_find(struct choice_classes *classes,
+                            const struct row_choice_class *wanted,
                             struct batch *batch)
 {
-    const struct row_choice_class wanted = {
-        .comm = comm,
-        .kind = event->kind,
-        .bytes = (int64_t)event->bytes,
-        .peer = event->peer < 0 ? CT_NULL : event->peer,
-        .algorithm = keep_word(classes, event->algorithm),
-        .protocol = keep_word(classes, event->protocol),
-        .channels = event->channels ? event->channels : CT_NULL,
-        .source = "plugin",
-    };
     if (classes->used > CHOICE_CLASSES * 3 / 4) {
         memset(classes->entries, 0, sizeof(classes->entries));
         classes->used = 0;
     }
-    size_t i = (size_t)hash_class(&wanted) & (CHOICE_CLASSES - 1);
-    while (classes->entries[i].id && !is_same(&classes->entries[i], &wanted))
+    size_t i = (size_t)hash_class(wanted) & (CHOICE_CLASSES - 1);
+    while (classes->entries[i].id && !is_same(&classes->entries[i], wanted))
         i = (i + 1) & (CHOICE_CLASSES - 1);
     struct row_choice_class *entry = &classes->entries[i];
-    return entry->id ? entry->id : add(classes, entry, &wanted, batch);
+    return entry->id ? entry->id : add(classes, entry, wanted, batch);
 }

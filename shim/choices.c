@@ -3,6 +3,7 @@
 #include "clock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { BATCH_MAX = 1 << 15 };
 enum { FEW_PLACES = PROFILER_EVENTS / 4 };
@@ -16,6 +17,8 @@ struct choices *choices_open(void)
         free(choices);
         return NULL;
     }
+    if (choices)
+        choices->classes.last_id = -1; /* odd; those of the log are even */
     return choices;
 }
 
@@ -170,6 +173,38 @@ static const struct expected *find_call(struct known *known,
     return expected_find(&known->expected[like->kind], like);
 }
 
+/* NCCL's own texts may be unloaded; there are few of them. */
+static const char *keep_word(struct choices *choices, const char *word)
+{
+    int i = 0;
+    if (!*word)
+        return NULL;
+    while (i < CHOICE_WORDS && *choices->words[i] &&
+           strcmp(choices->words[i], word) != 0)
+        i++;
+    if (i == CHOICE_WORDS)
+        return NULL;
+    if (!*choices->words[i])
+        memcpy(choices->words[i], word, PROFILER_WORD);
+    return choices->words[i];
+}
+
+static int64_t class_of(struct choices *choices, int64_t comm,
+                        const struct profiler_event *event, struct batch *batch)
+{
+    const struct row_choice_class wanted = {
+        .comm = comm,
+        .kind = event->kind,
+        .bytes = (int64_t)event->bytes,
+        .peer = event->peer < 0 ? CT_NULL : event->peer,
+        .algorithm = keep_word(choices, event->algorithm),
+        .protocol = keep_word(choices, event->protocol),
+        .channels = event->channels ? event->channels : CT_NULL,
+        .source = "plugin",
+    };
+    return choice_classes_find(&choices->classes, &wanted, batch);
+}
+
 /* Where the graph is only supposed, the other way is tried as well. */
 static void meet(struct choices *choices, const struct profiler_event *event,
                  struct reading *reading, struct known *known,
@@ -184,8 +219,7 @@ static void meet(struct choices *choices, const struct profiler_event *event,
             event->replay ? find_call(known, &like) : find_replay(known, &like);
     reading->n = call ? call->n : CT_NULL;
     reading->launch = call && call->launch ? call->launch : CT_NULL;
-    reading->class =
-        choice_classes_find(&choices->classes, known->id, event, batch);
+    reading->class = class_of(choices, known->id, event, batch);
     reading->met = true;
 }
 

@@ -10,6 +10,8 @@
 #include "expected.h"
 #include "profiler.h"
 
+enum { CHOICE_WORDS = 64 };
+
 /* A communicator of the program's. */
 struct known {
     int64_t id;
@@ -52,6 +54,7 @@ struct choices {
     bool was_told;
     struct captured *captured;
     struct choice_classes classes;
+    char words[CHOICE_WORDS][PROFILER_WORD];
     struct reading readings[PROFILER_EVENTS];
     struct choices_losses losses;
 };

@@ -139,6 +139,5 @@ void nccl_rows_close(struct nccl_rows *rows)
         free(rows->words[i]);
     for (unsigned i = 0; i < rows->nmessages; i++)
         free(rows->messages[i].text);
-    free(rows->classes);
     free(rows);
 }

@@ -3,6 +3,7 @@
 #ifndef SHIM_NCCL_ROWS_PARTS_H
 #define SHIM_NCCL_ROWS_PARTS_H
 
+#include "choice_classes.h"
 #include "nccl_log.h"
 #include "nccl_rows.h"
 #include "real.h"
@@ -22,7 +23,6 @@ enum {
 };
 
 struct waiting;
-struct class;
 
 /* One communicator as the log tells of it. */
 struct set {
@@ -94,9 +94,8 @@ struct nccl_rows {
     struct message messages[MESSAGES];
     unsigned nmessages;
     int64_t more_messages, told_more;
-    struct class *classes; /* by hash; NULL: nothing was chosen yet */
-    unsigned nclasses;
-    int64_t last_class, last_choice;
+    struct choice_classes classes;
+    int64_t last_choice;
     char bytes[PIECE];
 };
 
