@@ -6,6 +6,9 @@
 #include "trace/links.h"
 #include "trace/via.h"
 
+/* What NCCL has for two ranks, which may be more than it will use. */
+#define UNSHOWN ", no connection shown"
+
 /* Row with comm >= comm. */
 static int first_of_comm(const char *rows, int n, size_t size, int comm)
 {
@@ -254,7 +257,7 @@ static bool by_nvls(const struct ct_ends *ends, struct ct_link_fact *fact)
     fact->link = CT_LINK_NVSWITCH;
     fact->speed = topology.link <= CT_LINK_NVSWITCH ? topology.speed : CT_NONE;
     fact->evidence = "conn";
-    snprintf(fact->detail, sizeof(fact->detail), "%d NVLS channels",
+    snprintf(fact->detail, sizeof(fact->detail), "%d NVLS channels" UNSHOWN,
              said_of(ends->a, ends->comm_a)->nvls_channels);
     return true;
 }
@@ -291,7 +294,7 @@ static bool by_network(const struct ct_ends *ends, struct ct_link_fact *fact)
     else
         ct_link_by_ports(ends, fact);
     fact->evidence = "conn";
-    snprintf(fact->detail, sizeof(fact->detail), "Using network %.60s",
+    snprintf(fact->detail, sizeof(fact->detail), "Using network %.60s" UNSHOWN,
              said->network);
     return true;
 }
