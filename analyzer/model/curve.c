@@ -11,11 +11,10 @@
 struct ct_curve_key ct_curve_key(const struct ct_job *job,
                                  const struct ct_usage *usage)
 {
-    const enum ct_op_class cls = ct_op_infos[usage->base].cls;
     struct ct_curve_key key = {usage->link, usage->base,
                                job->comms[usage->comm].nranks};
 
-    if (cls == CT_SEND || cls == CT_RECV) {
+    if (ct_is_p2p(usage->base)) {
         key.base = CT_OP_SEND;
         key.nranks = 2;
     }

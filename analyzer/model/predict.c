@@ -50,16 +50,9 @@ static double busbw_of(enum ct_link link, int64_t speed)
     return busbw;
 }
 
-static bool is_p2p(enum ct_op base)
-{
-    const enum ct_op_class cls = ct_op_infos[base].cls;
-
-    return cls == CT_SEND || cls == CT_RECV;
-}
-
 double ct_model_steps(enum ct_op base, int nranks)
 {
-    if (is_p2p(base))
+    if (ct_is_p2p(base))
         return 1;
     return ct_op_infos[base].wire == CT_TWO_RING ? 2.0 * (nranks - 1)
                                                  : nranks - 1.0;
@@ -207,8 +200,8 @@ double ct_model_inside_us(const struct ct_model *own,
                           int nranks, uint64_t bytes, enum ct_source *source_p,
                           double *relative_error_p)
 {
-    const enum ct_op op = is_p2p(base) ? CT_OP_SEND : base;
-    const int n = is_p2p(base) ? 2 : nranks;
+    const enum ct_op op = ct_is_p2p(base) ? CT_OP_SEND : base;
+    const int n = ct_is_p2p(base) ? 2 : nranks;
     const struct guess prior = {
         ct_model_prior_us(CT_LINK_NODE, CT_NONE, op, n, bytes), PRIOR_ERROR};
 
@@ -222,8 +215,8 @@ double ct_model_over_us(const struct ct_model *own,
                         uint64_t bytes, enum ct_source *source_p,
                         double *relative_error_p)
 {
-    const enum ct_op op = is_p2p(base) ? CT_OP_SEND : base;
-    const int n = is_p2p(base) ? 2 : nranks;
+    const enum ct_op op = ct_is_p2p(base) ? CT_OP_SEND : base;
+    const int n = ct_is_p2p(base) ? 2 : nranks;
     const struct guess prior = {ct_model_prior_us(link, speed, op, n, bytes),
                                 PRIOR_ERROR};
 

@@ -29,13 +29,6 @@ struct rings {
     } * found;
 };
 
-static bool is_p2p(enum ct_op base)
-{
-    const enum ct_op_class cls = ct_op_infos[base].cls;
-
-    return cls == CT_SEND || cls == CT_RECV;
-}
-
 static const struct ct_usage *usage_of(const struct ct_job *job, int instance)
 {
     const int usage =
@@ -181,7 +174,7 @@ static bool hand_over(const struct rings *rings, struct ct_sample_set *set)
 static bool has_grouped_p2p(const struct ct_job *job)
 {
     for (int u = 0; u < job->nusages; u++)
-        if (job->usages[u].grouped && is_p2p(job->usages[u].base))
+        if (job->usages[u].grouped && ct_is_p2p(job->usages[u].base))
             return true;
     return false;
 }

@@ -161,12 +161,11 @@ static double threshold(const struct ct_model *model, int most)
 /* Its two ends have no common clock, and its time counts for no fit. */
 static bool is_estimate(const struct ct_prediction *p)
 {
-    const enum ct_op_class cls = ct_op_infos[p->base].cls;
     const bool between_nodes =
         ct_link_is_network(p->link) || p->link == CT_LINK_MNNVL;
 
-    return between_nodes && (cls == CT_SEND || cls == CT_RECV) &&
-           isnan(p->fit_us) && !isnan(p->observed_us);
+    return between_nodes && ct_is_p2p(p->base) && isnan(p->fit_us) &&
+           !isnan(p->observed_us);
 }
 
 void section_predictions(struct out *out, const struct view *view, int most)

@@ -168,10 +168,7 @@ const char *view_role_name(char *buffer, size_t size,
 
 const char *view_op_name(enum ct_op base)
 {
-    enum ct_op_class cls = ct_op_infos[base].cls;
-
-    return cls == CT_SEND || cls == CT_RECV ? "send/recv"
-                                            : ct_op_infos[base].name;
+    return ct_is_p2p(base) ? "send/recv" : ct_op_infos[base].name;
 }
 
 static int compare_ints(const void *a, const void *b)

@@ -14,13 +14,6 @@ struct count { /* per communicator */
     int brackets, whole;
 };
 
-static bool is_p2p(const struct ct_op_class_row *cls)
-{
-    const enum ct_op_class c = ct_op_infos[cls->base].cls;
-
-    return c == CT_SEND || c == CT_RECV;
-}
-
 /* Last op of the bracket that op first belongs to. */
 static int bracket_end(const struct ct_process *process, int first, int last)
 {
@@ -45,7 +38,7 @@ static bool reaches_all(const struct ct_process *process, int first, int last,
         const bool send = ct_op_infos[cls->base].cls == CT_SEND;
         int *stamp = send ? stamps->sent : stamps->received;
 
-        if (!is_p2p(cls) || cls->peer < 0 || cls->peer >= nranks)
+        if (!ct_is_p2p(cls->base) || cls->peer < 0 || cls->peer >= nranks)
             continue;
         if (cls->peer == self)
             return true;
@@ -71,7 +64,7 @@ static void count_window(const struct ct_job *job,
             &process->classes[process->ops[i].cls];
 
         end = i;
-        if (!is_p2p(cls))
+        if (!ct_is_p2p(cls->base))
             continue;
         end = bracket_end(process, i, window->last);
         const struct ct_comm_row *row = &process->comms[cls->comm];

@@ -29,22 +29,15 @@ struct joining { /* of what one source says: the log, or the profiler */
     int *of_op;                   /* per op: index of its choice; CT_NONE */
 };
 
-static bool is_p2p(enum ct_op base)
-{
-    if (base == CT_OP_COUNT)
-        return false;
-    const enum ct_op_class cls = ct_op_infos[base].cls;
-
-    return cls == CT_SEND || cls == CT_RECV;
-}
-
 struct key {
     int comm, base, peer;
 };
 
 static struct key key_of(int comm, enum ct_op base, int peer)
 {
-    return (struct key){comm, (int)base, is_p2p(base) ? peer : CT_NONE};
+    return (struct key){comm, (int)base,
+                        base != CT_OP_COUNT && ct_is_p2p(base) ? peer
+                                                               : CT_NONE};
 }
 
 /* Its own, else that of all collectives. */
@@ -220,7 +213,7 @@ static bool follows_gap(const struct joining *j, const int *ops, int at)
 {
     const struct ct_op_row *op = &j->p->ops[ops[at]];
 
-    if (!j->p->lost || !is_p2p(class_of(j, ops[at])->base))
+    if (!j->p->lost || !ct_is_p2p(class_of(j, ops[at])->base))
         return false;
     return op->ordinal > (at ? j->p->ops[ops[at - 1]].ordinal + 1 : 0);
 }

@@ -57,13 +57,12 @@ static bool is_within(const struct ct_rows *rows, int column, int64_t low,
 /* Arguments that a call cannot have had and succeeded; NCCL refuses them. */
 static bool is_odd(struct ct_rows *rows, const struct ct_op_class_row *row)
 {
-    const enum ct_op_class cls = ct_op_infos[row->kind].cls;
     const int nranks = rows->loader->process->comms[row->comm].nranks;
 
     return !is_within(rows, 3, CT_NONE, CT_MAX_CODES - 1) ||
            !is_within(rows, 4, CT_NONE, INT32_MAX) ||
            !is_within(rows, 6, CT_NONE, nranks - 1) ||
-           ((cls == CT_SEND || cls == CT_RECV) && ct_rows_null(rows, 6));
+           (ct_is_p2p(row->kind) && ct_rows_null(rows, 6));
 }
 
 static void read_arguments(struct ct_rows *rows, struct ct_op_class_row *row)
@@ -94,9 +93,7 @@ static void read_arguments(struct ct_rows *rows, struct ct_op_class_row *row)
         return;
     row->bytes =
         ct_load_bytes(loader, row->kind, row->comm, row->count, type_bytes);
-    if ((ct_op_infos[row->kind].cls == CT_SEND ||
-         ct_op_infos[row->kind].cls == CT_RECV) &&
-        row->peer == CT_NONE)
+    if (ct_is_p2p(row->kind) && row->peer == CT_NONE)
         ct_rows_fail(rows, "a %s without peer", ct_op_infos[row->kind].name);
 }
 

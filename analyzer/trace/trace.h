@@ -50,6 +50,12 @@ static inline bool ct_is_collective(enum ct_op op)
     return ct_op_infos[op].cls == CT_COLL || ct_op_infos[op].cls == CT_ROOTED;
 }
 
+/* A send or a receive. */
+static inline bool ct_is_p2p(enum ct_op op)
+{
+    return ct_op_infos[op].cls == CT_SEND || ct_op_infos[op].cls == CT_RECV;
+}
+
 /* busbw / algbw of op on n ranks, as nccl-tests defines it. */
 double ct_wire_factor(enum ct_op op, int nranks);
 
