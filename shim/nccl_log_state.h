@@ -171,7 +171,7 @@ log_process_of(struct nccl_log *log, const struct log_thread *thread)
     return &log->processes[thread->process - 1];
 }
 
-/* nccl_log_who.c: which communicator a line is of. */
+/* nccl_log_who.c: which thread a line is of. */
 
 struct log_thread *log_who(struct nccl_log *log, struct text host, int64_t pid,
                            int64_t tid);
@@ -181,15 +181,18 @@ struct log_thread *log_who(struct nccl_log *log, struct text host, int64_t pid,
 size_t log_known_host(const struct nccl_log *log, struct text word,
                       int64_t pid);
 
+/* nccl_log_comms.c: communicators. */
+
 void log_comm_clear(struct nccl_log_comm *about);
 /* Numbers that are known in `more` replace those in `about`. */
 void log_comm_add(struct nccl_log_comm *about,
                   const struct nccl_log_comm *more);
 
+struct log_comm *log_find_comm(struct nccl_log *log,
+                               const struct log_thread *thread,
+                               uint64_t pointer);
 /* The communicator that the thread sets up, or NULL. */
 struct log_comm *log_setting_up(const struct log_line *line);
-void log_tell_comm(const struct log_line *line, struct log_comm *comm,
-                   enum nccl_log_phase phase);
 void log_start(const struct log_line *line, uint64_t pointer,
                const struct nccl_log_comm *about);
 void log_detail(const struct log_line *line, uint64_t pointer,
@@ -198,6 +201,8 @@ void log_complete(const struct log_line *line, uint64_t pointer,
                   const struct nccl_log_comm *about);
 void log_end(const struct log_line *line, uint64_t pointer);
 
+/* nccl_log_tell.c: facts, and of which communicator they are. */
+
 /* Told now or when it is known whose it is. rank: who says it. */
 void log_tell(const struct log_line *line, struct nccl_log_fact *fact,
               int rank);
@@ -205,12 +210,16 @@ void log_tell(const struct log_line *line, struct nccl_log_fact *fact,
 void log_tell_as(struct nccl_log *log, const struct log_thread *thread,
                  struct log_comm *comm, bool likely,
                  struct nccl_log_fact *fact);
-struct log_comm *log_find_comm(struct nccl_log *log,
-                               const struct log_thread *thread,
-                               uint64_t pointer);
+void log_tell_comm(const struct log_line *line, struct log_comm *comm,
+                   enum nccl_log_phase phase);
+/* A choice of `since`, of the communicator that had that address then. */
+void log_tell_choice_of(struct nccl_log *log, struct log_undecided *undecided,
+                        uint64_t pointer);
 /* It has told of such a connection already, as good as surely. */
 bool log_has_conn(const struct log_comm *comm,
                   const struct nccl_log_conn *conn);
+
+/* nccl_log_wait.c: facts that wait. */
 
 /* The fact waits in its thread. */
 void log_wait(struct nccl_log *log, struct log_thread *thread,
@@ -237,10 +246,6 @@ void log_settle(struct nccl_log *log, struct log_thread *thread, bool last);
 void log_settle_connected(struct nccl_log *log, struct log_thread *thread);
 void log_settle_all(struct nccl_log *log, bool last);
 void log_settle_process(struct nccl_log *log, uint32_t process);
-
-/* A choice of `since`, of the communicator that had that address then. */
-void log_tell_choice_of(struct nccl_log *log, struct log_undecided *undecided,
-                        uint64_t pointer);
 
 /* nccl_log_calls.c: choices and calls. */
 
