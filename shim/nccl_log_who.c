@@ -1,7 +1,7 @@
 /*
- * Which thread a line is of. Processes, threads and communicators are known by the
- * numbers that the log gives them, in tables of fixed size: when one is full,
- * what was used longest ago goes.
+ * Which thread a line is of. Processes, threads and communicators are known by
+ * the numbers that the log gives them, in tables of fixed size: when one is
+ * full, what was used longest ago goes.
  */
 #include "hash.h"
 #include "nccl_log_state.h"
