@@ -1,13 +1,16 @@
 """nccl_log_job.py [NAME=VALUE...] [WAY]: settings made by the program itself
 before its first call; then a communicator, and what a child sees of NCCL's.
 Ways: nobody, a user without rights whose umask takes all; limit, files may not
-grow any more once there is a communicator; huge, somebody makes the log so."""
+grow any more once there is a communicator; huge, somebody makes the log so; much, NCCL
+says what takes more memory than the log may, once it has been read."""
 import ctypes
+import fcntl
 import os
 import resource
 import signal
 import subprocess
 import sys
+import time
 
 ways = [arg for arg in sys.argv[1:] if "=" not in arg]
 for setting in sys.argv[1:]:
@@ -48,5 +51,15 @@ if "limit" in ways:
         assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
         assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
+if "much" in ways:
+    for fd in os.listdir("/proc/self/fd"):
+        link = "/proc/self/fd/" + fd
+        if not os.path.islink(link) or ".nccl" not in os.readlink(link) or \
+                fcntl.fcntl(int(fd), fcntl.F_GETFL) & os.O_ACCMODE != os.O_WRONLY:
+            continue
+        os.write(int(fd), (b"x" * 1023 + b"\n") * 2048)
+        while os.fstat(int(fd)).st_blocks * 512 > 1 << 20:
+            time.sleep(.01)
+        print("read", file=sys.stderr)
 assert nccl.ncclCommDestroy(comm) == 0
 print("done", os.getpid())

@@ -348,6 +348,14 @@ def check_badly():
                           " why LIKE 'too much came into it%'").fetchall():
             jobs.fail("a huge log was read at the end")
     print("ok  huge", flush=True)
+    with jobs.Scratch() as folder:
+        out, err, _ = python_job(folder, ["much"], True)
+        db, = jobs.traces(os.path.join(folder, "trace")).values()
+        why = db.execute("SELECT why FROM absence WHERE what = 'nccl_log'"
+                         ).fetchall()
+        if "done" not in out or err != "read\n" or why:
+            jobs.fail("much: %s, %s, %s" % (out, err, why))
+    print("ok  much", flush=True)
     if SANITISED:
         print("skip  no getenv tool in a sanitised build", flush=True)
         return
