@@ -73,22 +73,35 @@ bool ct_each_conn(const struct ct_case *c, ct_visit_conn *visit, void *context)
     return true;
 }
 
+static bool is_value(const char *text, const char *value)
+{
+    const size_t n = strlen(value);
+
+    return !strncmp(text, value, n) &&
+           (!text[n] || text[n] == '.' || text[n] == ' ');
+}
+
 /* "NCCL_P2P_DISABLE set by environment to 0." */
-static bool is_set_to_none(const char *text)
+static bool turns_nothing_off(const char *word, const char *text)
 {
     const char *to = strstr(text, " to ");
 
-    return to && to[4] == '0' && (!to[5] || to[5] == '.' || to[5] == ' ');
+    if (!to)
+        return false;
+    if (strstr(word, "_DISABLE"))
+        return is_value(to + 4, "0");
+    if (strstr(word, "_LEVEL"))
+        return is_value(to + 4, "SYS");
+    return (strstr(word, "_ENABLE") || strstr(word, "_GDR_")) &&
+           !is_value(to + 4, "0");
 }
 
-const char *ct_log_line(const struct ct_process *process, const char *kind,
-                        const char *word)
+const char *ct_log_line(const struct ct_process *process, const char *word)
 {
     for (int i = 0; process && i < process->nccl.nmessages; i++) {
         const struct ct_nccl_message_row *m = &process->nccl.messages[i];
 
-        if ((!kind || !strcmp(m->kind, kind)) && strstr(m->text, word) &&
-            !(strstr(word, "_DISABLE") && is_set_to_none(m->text)))
+        if (strstr(m->text, word) && !turns_nothing_off(word, m->text))
             return m->text;
     }
     return NULL;
@@ -97,10 +110,10 @@ const char *ct_log_line(const struct ct_process *process, const char *kind,
 const char *ct_log_reason(const struct ct_conn_at *at, const char *const *words)
 {
     for (int i = 0; words[i]; i++) {
-        const char *line = ct_log_line(at->teller, NULL, words[i]);
+        const char *line = ct_log_line(at->teller, words[i]);
 
         if (!line)
-            line = ct_log_line(at->other, NULL, words[i]);
+            line = ct_log_line(at->other, words[i]);
         if (line)
             return line;
     }

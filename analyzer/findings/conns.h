@@ -24,10 +24,10 @@ struct ct_conn_at { /* a connection, as its teller's log shows it */
 typedef bool ct_visit_conn(const struct ct_conn_at *at, void *context);
 bool ct_each_conn(const struct ct_case *c, ct_visit_conn *visit, void *context);
 
-/* The first line of the log of process, of kind (NULL: any), that holds word;
- * NULL: none. A variable that is set to 0 turns nothing off. */
-const char *ct_log_line(const struct ct_process *process, const char *kind,
-                        const char *word);
+/* The first line of the log of process that holds word; NULL: none. Not one
+ * of a variable whose value turns nothing off: NCCL_P2P_DISABLE=0,
+ * NCCL_MNNVL_ENABLE=1, NCCL_NET_GDR_LEVEL=SYS. */
+const char *ct_log_line(const struct ct_process *process, const char *word);
 
 /* The first that is found, in the order of words; the list ends with NULL. */
 const char *ct_log_reason(const struct ct_conn_at *at,

@@ -370,7 +370,7 @@ static bool tell_one(const char *host, const struct used_port *port, int near,
                      const struct ct_nic_row *idle,
                      struct ct_findings *findings)
 {
-    const char *line = ct_log_line(port->process, NULL, "NCCL_IB_HCA");
+    const char *line = ct_log_line(port->process, "NCCL_IB_HCA");
     struct ct_finding_row *row =
         start(findings, CT_FINDING_ONE_NIC_USED, line ? 1 : .8);
 
