@@ -14,8 +14,8 @@ void births_ask_id(void);
 bool births_only_ids(void);
 
 /* What is known before the call, by its kind; after it comes nccl_file_after().
- * A parent counts its children as
- * NCCL does, also those that this rank has no part in. */
+ * A parent counts its children as NCCL does, also those that this rank has no
+ * part in. */
 void birth_of_id(struct comm_birth *birth, struct nccl_copy *copy,
                  enum ct_comm_origin origin, const ncclUniqueId *id, int nranks,
                  int rank, const ncclConfig_t *config);

@@ -358,12 +358,13 @@ uint64_t choices_discard(struct choices *choices)
 bool choices_wait(const struct choices *choices)
 {
     uint64_t head = profiler_head();
+    if (!profiler_times_kernels())
+        return false;
     for (uint64_t at = profiler_tail(); at != head; at++) {
         const struct reading *reading =
             &choices->readings[at % PROFILER_EVENTS];
         const struct profiler_event *event = profiler_look(at);
-        if (event && !(reading->position == at + 1 && reading->released) &&
-            profiler_times_kernels())
+        if (event && !(reading->position == at + 1 && reading->released))
             return true;
     }
     return false;

@@ -95,9 +95,6 @@ static void name_row(struct row *row, int64_t comm)
     case ROW_tuning:
         row->u.tuning.comm = comm;
         break;
-    case ROW_choice_class:
-        row->u.choice_class.comm = comm;
-        break;
     default:
         row->u.nccl_message.comm = comm;
     }

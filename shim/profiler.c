@@ -180,7 +180,7 @@ static int finalize(void *context)
     struct profiled *comm = context;
     if (!comm)
         return ncclSuccess;
-    /* Release: its events are in the heard. */
+    /* Release: its events are in the queue. */
     atomic_store_explicit(&comm->over, true, memory_order_release);
     if (atomic_fetch_sub_explicit(&heard.told, 1, memory_order_relaxed) == 1)
         profiler_unloaded();
