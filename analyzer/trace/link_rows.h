@@ -56,7 +56,7 @@ struct ct_ring_row {
 
 struct ct_nccl_message_row {
     int comm;
-    const char *kind, *text; /* never NULL */
+    const char *text; /* never NULL */
 };
 
 struct ct_nccl_words {

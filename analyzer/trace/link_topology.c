@@ -7,15 +7,10 @@
 #include "trace/links.h"
 #include "trace/via.h"
 
-static bool same(const char *a, const char *b)
-{
-    return a && b && *a && !strcmp(a, b);
-}
-
 static bool same_fabric(const struct ct_device_row *a,
                         const struct ct_device_row *b)
 {
-    return same(a->cluster, b->cluster) &&
+    return ct_same_name(a->cluster, b->cluster) &&
            a->cluster[strspn(a->cluster, "0-")] && a->clique == b->clique;
 }
 
@@ -68,7 +63,8 @@ static bool link_to(const struct ct_process *p,
     for (i = 0; i < p->ngpu_links; i++) {
         const struct ct_gpu_link_row *row = &p->gpu_links[i];
 
-        if (row->device == device->id && same(row->peer_pci, peer->pci) &&
+        if (row->device == device->id &&
+            ct_same_name(row->peer_pci, peer->pci) &&
             link_of(row) != CT_LINK_NODE &&
             (!best || link_of(row) < link_of(best)))
             best = row;
@@ -129,7 +125,7 @@ static struct ports verbs_of(const struct ct_process *p)
         if (ports.n++ == 0) {
             ports.link_layer = nic->link_layer;
             ports.name = nic->name;
-        } else if (!same(ports.link_layer, nic->link_layer)) {
+        } else if (!ct_same_name(ports.link_layer, nic->link_layer)) {
             ports.link_layer = NULL;
         }
         ports.mbps = ct_slower(ports.mbps, nic->mbps > 0 ? nic->mbps : CT_NONE);
@@ -143,7 +139,7 @@ bool ct_link_by_ports(const struct ct_ends *ends, struct ct_link_fact *fact)
 {
     const struct ports a = verbs_of(ends->a), b = verbs_of(ends->b);
 
-    if (!a.n || !b.n || !same(a.link_layer, b.link_layer))
+    if (!a.n || !b.n || !ct_same_name(a.link_layer, b.link_layer))
         return false;
     fact->link =
         strcmp(a.link_layer, "Ethernet") != 0 ? CT_LINK_IB : CT_LINK_ROCE;

@@ -25,11 +25,6 @@ const struct ct_device_row *ct_device_of(const struct ct_process *process,
     return NULL;
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a && b && *a && !strcmp(a, b);
-}
-
 static bool same_gpu(const struct ct_ends *ends)
 {
     const struct ct_device_row *a = ends->gpu_a, *b = ends->gpu_b;
@@ -37,8 +32,8 @@ static bool same_gpu(const struct ct_ends *ends)
     if (!ct_one_node(ends) || !a || !b)
         return false;
     if (a->uuid && b->uuid)
-        return same(a->uuid, b->uuid);
-    return same(a->pci, b->pci);
+        return ct_same_name(a->uuid, b->uuid);
+    return ct_same_name(a->pci, b->pci);
 }
 
 void ct_ends_of(const struct ct_trace *trace, const struct ct_job *job,

@@ -5,6 +5,8 @@
 #ifndef COMMTRACE_LINKS_H
 #define COMMTRACE_LINKS_H
 
+#include <string.h>
+
 #include "trace/trace.h"
 
 struct ct_ends {                    /* of rank and of peer; not the same GPU */
@@ -16,6 +18,12 @@ struct ct_ends {                    /* of rank and of peer; not the same GPU */
 
 void ct_ends_of(const struct ct_trace *trace, const struct ct_job *job,
                 int comm, int rank, int peer, struct ct_ends *ends);
+
+/* Both are known, and the same. */
+static inline bool ct_same_name(const char *a, const char *b)
+{
+    return a && b && *a && !strcmp(a, b);
+}
 
 static inline bool ct_one_node(const struct ct_ends *ends)
 {

@@ -194,15 +194,14 @@ static void load_messages(struct ct_loader *loader)
     int capacity = 0;
 
     ct_rows_open(&rows, loader, "nccl_message",
-                 "SELECT comm, kind, text FROM nccl_message"
+                 "SELECT comm, text FROM nccl_message"
                  " WHERE text IS NOT NULL AND kind IS NOT NULL"
                  " AND kind <> 'unknown'");
     while (ct_rows_next(&rows)) {
         words->messages = ct_grow(words->messages, &capacity, words->nmessages,
                                   sizeof(*words->messages));
         words->messages[words->nmessages++] = (struct ct_nccl_message_row){
-            comm_of(&rows, 0), or_empty(ct_rows_text(&rows, 1)),
-            or_empty(ct_rows_text(&rows, 2))};
+            comm_of(&rows, 0), or_empty(ct_rows_text(&rows, 1))};
     }
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "trace/links.h"
+
 static bool starts(const char *text, const char *with)
 {
     return !strncmp(text, with, strlen(with));
@@ -132,11 +134,6 @@ static void find_row(struct ct_via_port *port, const struct ct_process *process,
     }
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a && b && !strcmp(a, b);
-}
-
 /* What all ports that a transport may use agree on. */
 static void agree(struct ct_via_port *port, const struct ct_process *process,
                   enum ct_transport transport)
@@ -159,7 +156,7 @@ static void agree(struct ct_via_port *port, const struct ct_process *process,
             continue;
         }
         port->nic = NULL;
-        if (!same_text(port->link_layer, nic->link_layer))
+        if (!ct_same_name(port->link_layer, nic->link_layer))
             port->link_layer = NULL;
         if (port->mbps != nic->mbps)
             port->mbps = CT_NONE;
