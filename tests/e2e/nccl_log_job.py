@@ -36,6 +36,13 @@ os.system("ls -l /proc/self/fd | grep -c nccl")
 nccl.ncclCommInitRank.argtypes = [ctypes.POINTER(ctypes.c_void_p),
                                   ctypes.c_int, Id, ctypes.c_int]
 assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
+# Children with the recorder would take it out of theirs: it must be gone here.
+environ = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+entries = []
+while environ[len(entries)] is not None:
+    entries.append(environ[len(entries)].decode())
+print(*sorted(entry for entry in entries if entry.startswith("NCCL_") or
+              "PUBLISHED" in entry), flush=True)
 # The first inherits what C has, the second what Python has.
 os.system("env | grep -E '^NCCL_|PUBLISHED' | sort")
 print(*sorted(line for line in subprocess.run(
