@@ -122,10 +122,9 @@ struct ct_findings *ct_findings_build(const struct ct_trace *trace,
 
     if (findings &&
         (!ct_rule_crossing(&c, findings) || !ct_rule_stuck(&c, findings) ||
-         !ct_rule_straggler(&c, findings) ||
-         !ct_rule_transport(&c, findings) || !ct_rule_nics(&c, findings) ||
-         !ct_rule_ports(&c, findings) || !ct_rule_died(&c, findings) ||
-         !ct_rule_quality(&c, findings))) {
+         !ct_rule_straggler(&c, findings) || !ct_rule_transport(&c, findings) ||
+         !ct_rule_nics(&c, findings) || !ct_rule_ports(&c, findings) ||
+         !ct_rule_died(&c, findings) || !ct_rule_quality(&c, findings))) {
         ct_findings_free(findings);
         findings = NULL;
     }

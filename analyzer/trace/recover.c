@@ -171,7 +171,7 @@ static bool decode(struct ct_loader *loader, const struct ct_slot *slot,
     class->bytes = ct_load_bytes(
         loader, class->kind, comm, class->count,
         type >= 0 && type < CT_MAX_CODES ? loader->type_bytes[type] : 0);
-    return !(ct_is_p2p(kind) && class->peer == CT_NONE);
+    return !(ct_is_p2p(class->kind) && class->peer == CT_NONE);
 }
 
 /* Classes that recovered ops use, by content. */
