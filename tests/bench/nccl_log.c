@@ -122,5 +122,9 @@ int main(void)
            growth_kb <= MAX_GROWTH_KB ? "" : " FAILED");
     int slow = bench_report("nccl_log", "MB/s", mb_s,
                             TOTAL / 1e6 / (floor_ns / 1e9), AT_LEAST, 0.01);
+    if (!whole)
+        puts("bench nccl_log: not all lines were read FAILED");
+    if (mb_s < MIN_MB_S)
+        printf("bench nccl_log: less than %d MB/s FAILED\n", (int)MIN_MB_S);
     return good && !slow ? 0 : 1;
 }
