@@ -89,22 +89,28 @@ static void nccl(struct options *o, const char *name, const char *text)
         fail(name, text);
 }
 
+/* Data parallelism is two axes, the inner one first. */
 static void order(struct options *o, const char *text)
 {
-    static const char *const names[AXES] = {"tp", "pp", "dp"};
+    static const char *const names[AXES] = {"tp", "cp", "", "dp", "pp"};
     bool seen[AXES] = {false};
-    const char *at = text;
-    int i, a;
+    int i, a, n = 0;
 
-    for (i = 0; i < AXES; i++) {
-        for (a = 0; a < AXES && strncmp(at, names[a], 2) != 0; a++)
+    for (i = 0; text[i]; i += 2 + (text[i + 2] == ',')) {
+        for (a = 0; a < AXES && (!*names[a] || strncmp(text + i, names[a], 2));
+             a++)
             ;
-        if (a == AXES || seen[a] || at[2] != (i + 1 < AXES ? ',' : 0))
+        if (a == AXES || seen[a] || (text[i + 2] && text[i + 2] != ','))
             fail("order", text);
         seen[a] = true;
-        o->order[i] = (enum axis)a;
-        at += 3;
+        if (a == DP)
+            o->order[n++] = IN;
+        o->order[n++] = (enum axis)a;
     }
+    seen[IN] = seen[DP];
+    for (a = 0; a < AXES; a++)
+        if (!seen[a])
+            o->order[n++] = (enum axis)a;
 }
 
 static const struct option names[] = {{"tp", 1, NULL, 't'},
@@ -251,7 +257,7 @@ static void run_steps(struct simulation *s, int from, int to)
 
 static int steps_for(struct simulation *s, const struct options *o)
 {
-    long per_step = 0;
+    int64_t per_step = 0;
     int r;
 
     if (!o->ops)
@@ -271,7 +277,8 @@ static void simulate(struct simulation *s, const struct options *o)
     int r;
 
     for (r = 0; r < s->layout->nranks; r++) {
-        s->ranks[r].now_ns = 5000000;
+        s->ranks[r].host_ns = 10000;
+        s->ranks[r].streams[COMPUTE_STREAM].now_ns = 5000000;
         program_setup(&s->ranks[r].program, s->layout, r);
         if (o->sweep)
             program_sweep(&s->ranks[r].program, s->layout, r);
@@ -312,8 +319,8 @@ static int write_all(const struct simulation *s)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.degree = {1, 1, 1},
-                        .order = {TP, DP, PP},
+    struct options o = {.degree = {1, 1, 1, 1, 1},
+                        .order = {TP, CP, IN, DP, PP},
                         .hosts = 1,
                         .layers = 8,
                         .micro_batches = 8,

@@ -4,6 +4,7 @@
  * what is chosen; LL is better for small messages, and never taken.
  */
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "tracegen.h"
 #include "writer.h"
@@ -134,7 +135,8 @@ static int64_t put_choices(struct writer *w, const struct layout *layout,
                            const struct rank *rank, int r, bool plugin,
                            int64_t id)
 {
-    uint32_t counters[MAX_CLASSES] = {0};
+    uint32_t *counters =
+        zeros((unsigned long)rank->nclasses, sizeof(*counters));
     int i;
 
     for (i = 0; i < rank->nclasses; i++)
@@ -148,6 +150,7 @@ static int64_t put_choices(struct writer *w, const struct layout *layout,
                        counters[counter_of(rank, record->cls)]++,
                        plugin ? record : NULL);
     }
+    free(counters);
     return id;
 }
 
@@ -160,11 +163,10 @@ void nccl_put(struct writer *w, const struct simulation *s, int rank)
     if (layout->options->nccl == NCCL_SILENT)
         return;
     for (kind = 0; kind < COMM_KINDS; kind++) {
-        const struct comm *c = &layout->comms[layout->comm_of[rank][kind]];
-
-        if ((int)c->kind == kind && c->nranks > 1 &&
+        if (layout_size(layout, rank, (enum comm_kind)kind) > 1 &&
             layout->place_in[rank][kind] == 0)
-            put_table(w, layout->options, c);
+            put_table(w, layout->options,
+                      &layout->comms[layout->comm_of[rank][kind]]);
     }
     id = put_choices(w, layout, &s->ranks[rank], rank, false, id);
     if (layout->options->nccl == NCCL_KERNELS)

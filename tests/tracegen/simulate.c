@@ -1,205 +1,201 @@
 #include "tracegen.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const struct {
-    enum ct_op_size size;
-    enum ct_op_wire wire;
-} ops[CT_OP_COUNT] = {
-#define OP(id_, name_, fn_, since_, base_, class_, size_, wire_, ...) \
-    [CT_OP_##id_] = {CT_##size_, CT_##wire_},
-#include "commtrace/nccl_ops.def"
-};
-
-static const uint64_t type_bytes[] = {
-#define TYPE(id_, value_, name_, bytes_) [value_] = (bytes_),
-#include "commtrace/nccl_types.def"
-};
-
-/* The collective that a communicator's ranks are coming to. */
-struct meeting {
-    int arrived, left;
-    int64_t last_ns, end_ns;
-    uint64_t n; /* collectives so far */
-};
-
-uint64_t op_bytes(enum ct_op op, int type, uint64_t count, int nranks)
-{
-    return count * type_bytes[type] *
-           (ops[op].size == CT_ALL_SHARES ? (uint64_t)nranks : 1);
-}
-
-double transfer_ns(const struct options *o, int link, enum ct_op op, int nranks,
-                   uint64_t bytes)
-{
-    double n = nranks, wire = ops[op].wire == CT_UNIT   ? 1
-                              : ops[op].wire == CT_RING ? (n - 1) / n
-                                                        : 2 * (n - 1) / n;
-
-    return 1e3 * o->alpha_us[link] + wire * (double)bytes / o->GBps[link];
-}
-
-double jittered(const struct options *o, uint64_t a, uint64_t b)
-{
-    uint64_t bits = mix(mix(o->seed, a), b);
-    double u = ((double)(bits >> 32) + 0.5) / 4294967296.0;
-    double v = (double)(bits & 0xffffffffu) / 4294967296.0;
-
-    return exp(o->jitter * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
-}
 
 void simulation_init(struct simulation *s, const struct layout *layout)
 {
     unsigned long n = (unsigned long)layout->nranks;
-    int r;
+    int i;
 
     *s = (struct simulation){.layout = layout};
     s->ranks = zeros(n, sizeof(*s->ranks));
-    s->edges = zeros(n * EDGES, sizeof(*s->edges));
+    s->queue = zeros(n, sizeof(*s->queue));
     s->meetings = zeros((unsigned long)layout->ncomms, sizeof(*s->meetings));
-    for (r = 0; r < layout->nranks; r++)
-        s->ranks[r].ordinals = zeros(MAX_CLASSES, sizeof(uint32_t));
+    for (i = 0; i < layout->ncomms; i++)
+        s->meetings[i].streams =
+            zeros((unsigned long)layout->comms[i].nranks, 1);
+}
+
+static void release_rank(struct rank *rank)
+{
+    int i;
+
+    for (i = 0; i < STREAMS; i++)
+        free(rank->streams[i].tasks);
+    free(rank->program.code);
+    free(rank->records);
+    free(rank->classes);
+    free(rank->class_index.slots);
+    free(rank->lanes);
+    free(rank->segments);
 }
 
 void simulation_release(struct simulation *s)
 {
     int i;
 
-    for (i = 0; i < s->layout->nranks * EDGES; i++) {
-        free(s->edges[i].sends);
-        free(s->edges[i].recvs);
-    }
-    for (i = 0; i < s->layout->nranks; i++) {
-        free(s->ranks[i].program.code);
-        free(s->ranks[i].records);
-        free(s->ranks[i].ordinals);
-        free(s->ranks[i].steps);
-    }
+    for (i = 0; i < s->layout->nranks; i++)
+        release_rank(&s->ranks[i]);
+    for (i = 0; i < s->layout->ncomms; i++)
+        free(s->meetings[i].streams);
+    edges_release(s);
     free(s->ranks);
-    free(s->edges);
+    free(s->queue);
     free(s->meetings);
 }
 
-static bool same_class(const struct op_class *a, const struct op_class *b)
+static void enqueue(struct simulation *s, int r)
 {
-    return a->op == b->op && a->comm == b->comm && a->type == b->type &&
-           a->redop == b->redop && a->peer == b->peer && a->count == b->count;
+    const int n = s->layout->nranks;
+
+    if (s->ranks[r].queued)
+        return;
+    s->ranks[r].queued = true;
+    s->queue[(s->queue_head + s->queue_n++) % n] = r;
 }
 
-static bool same_lane(const struct op_class *a, const struct op_class *b)
+static int dequeue(struct simulation *s)
 {
-    bool p2p = a->op == CT_OP_SEND || a->op == CT_OP_RECV;
+    const int r = s->queue[s->queue_head];
 
-    if (a->comm != b->comm)
-        return false;
-    if (p2p)
-        return a->op == b->op && a->peer == b->peer;
-    return b->op != CT_OP_SEND && b->op != CT_OP_RECV;
+    s->queue_head = (s->queue_head + 1) % s->layout->nranks;
+    s->queue_n--;
+    s->ranks[r].queued = false;
+    return r;
 }
 
-static int class_of(struct rank *rank, const struct op_class *class)
+const struct instruction *stream_task(const struct rank *rank, int stream)
+{
+    const struct stream *st = &rank->streams[stream];
+
+    return &rank->program.code[st->tasks[st->done].at];
+}
+
+static int ops_of(const struct instruction *in)
+{
+    return in->call == GROUP ? in->n : 1;
+}
+
+void simulation_done(struct simulation *s, int r, int stream, int64_t end_ns)
+{
+    struct rank *rank = &s->ranks[r];
+    struct stream *st = &rank->streams[stream];
+    const struct instruction *in = stream_task(rank, stream);
+    struct record *record = &rank->records[st->tasks[st->done].record];
+    int i;
+
+    for (i = 0; i < ops_of(in); i++) {
+        record[i].start_ns = st->start_ns;
+        record[i].gpu_ns = end_ns - st->start_ns;
+    }
+    if (in->event)
+        rank->events[in->event] = (struct event){.at_ns = end_ns};
+    st->now_ns = end_ns;
+    st->begun = false;
+    st->done++;
+    enqueue(s, r);
+}
+
+static void begin_task(struct simulation *s, int r, int stream)
+{
+    struct stream *st = &s->ranks[r].streams[stream];
+    const int64_t ready_ns = st->tasks[st->done].ready_ns;
+
+    st->begun = true;
+    st->start_ns = st->now_ns > ready_ns ? st->now_ns : ready_ns;
+    st->end_ns = 0;
+    if (stream_task(&s->ranks[r], stream)->call == COLLECTIVE)
+        meet(s, r, stream);
+    else
+        transfer(s, r, stream);
+}
+
+static void begin_tasks(struct simulation *s, int r)
 {
     int i;
 
-    for (i = 0; i < rank->nclasses; i++)
-        if (same_class(&rank->classes[i], class))
-            return i;
-    if (i == MAX_CLASSES)
-        abort();
-    rank->classes[i] = *class;
-    return rank->nclasses++;
+    for (i = 0; i < STREAMS; i++) {
+        const struct stream *st = &s->ranks[r].streams[i];
+
+        while (!st->begun && st->done < st->ntasks)
+            begin_task(s, r, i);
+    }
 }
 
-static uint32_t next_ordinal(struct rank *rank, int class)
+/* Records of what the host calls now. */
+static void add_records(struct rank *rank, const struct instruction *in,
+                        bool lone_groups)
 {
-    int i = 0; /* counted at the lane's first class */
+    const bool grouped =
+        in->call == GROUP || (lone_groups && in->call != COLLECTIVE);
+    const int stream = in->stream, n = ops_of(in);
+    const int group = grouped ? ++rank->groups : 0;
+    struct record *record = NULL;
+    int i;
 
-    while (!same_lane(&rank->classes[class], &rank->classes[i]))
-        i++;
-    return rank->ordinals[i]++;
+    if (in->call == GROUP)
+        in++;
+    for (i = 0; i < n; i++)
+        record = record_add(rank, &in[i], stream, group);
+    record->last_of_group = grouped;
+    if (grouped)
+        rank->host_ns += HOST_CALL_NS;
 }
 
-struct record *add_record(struct rank *rank, enum ct_op op,
-                          const struct instruction *in, int peer, int64_t start,
-                          int64_t end)
-{
-    struct op_class class = {.op = op,
-                             .comm = in->comm,
-                             .type = in->type,
-                             .redop = op == CT_OP_ALL_REDUCE ? 0 : -1,
-                             .peer = peer,
-                             .count = in->count};
-    struct record *record;
-
-    rank->records = grow(rank->records, &rank->record_capacity, rank->nrecords,
-                         sizeof(*rank->records));
-    record = &rank->records[rank->nrecords++];
-    *record = (struct record){.start_ns = start, .gpu_ns = end - start};
-    record->cls = class_of(rank, &class);
-    record->ordinal = next_ordinal(rank, record->cls);
-    return record;
-}
-
-/* The last to come sets when all end. */
-static void meet(struct simulation *s, const struct comm *c, struct meeting *m,
-                 const struct instruction *in)
-{
-    const struct options *o = s->layout->options;
-    double ns = transfer_ns(o, c->crosses, in->op, c->nranks,
-                            op_bytes(in->op, in->type, in->count, c->nranks));
-
-    m->end_ns = m->last_ns + (int64_t)(ns * jittered(o, c->uid, m->n++));
-    m->left = c->nranks;
-}
-
-static bool arrive(struct simulation *s, const struct comm *c,
-                   struct meeting *m, struct rank *rank,
-                   const struct instruction *in)
-{
-    if (m->left) /* others still leave the one before */
-        return false;
-    rank->posted = true;
-    rank->posted_ns = rank->now_ns;
-    if (rank->now_ns > m->last_ns)
-        m->last_ns = rank->now_ns;
-    if (++m->arrived < c->nranks)
-        return false;
-    meet(s, c, m, in);
-    return true;
-}
-
-static bool step_collective(struct simulation *s, int r,
-                            const struct instruction *in)
+static void issue(struct simulation *s, int r, const struct instruction *in)
 {
     struct rank *rank = &s->ranks[r];
-    int comm = s->layout->comm_of[r][in->comm];
-    struct meeting *m = &s->meetings[comm];
+    struct stream *st = &rank->streams[in->stream];
+    struct task task = {.at = rank->pc, .record = rank->nrecords};
 
-    if (!rank->posted && !arrive(s, &s->layout->comms[comm], m, rank, in))
+    add_records(rank, in, s->layout->options->lone_groups);
+    task.ready_ns = rank->streams[COMPUTE_STREAM].now_ns;
+    if (task.ready_ns < rank->records[task.record].enter_ns)
+        task.ready_ns = rank->records[task.record].enter_ns;
+    st->tasks = grow(st->tasks, &st->capacity, st->ntasks, sizeof(*st->tasks));
+    st->tasks[st->ntasks++] = task;
+    rank->issued = true;
+    if (in->event)
+        rank->events[in->event].pending = true;
+    begin_tasks(s, r);
+}
+
+/* The compute stream waits. */
+static void join(struct rank *rank, int64_t at_ns)
+{
+    struct stream *compute = &rank->streams[COMPUTE_STREAM];
+
+    if (at_ns > compute->now_ns)
+        compute->now_ns = at_ns;
+}
+
+static bool step_call(struct simulation *s, int r, const struct instruction *in)
+{
+    struct rank *rank = &s->ranks[r];
+    const struct stream *st = &rank->streams[in->stream];
+
+    if (!rank->issued)
+        issue(s, r, in);
+    if (in->async)
+        return true;
+    if (st->done < st->ntasks)
         return false;
-    if (!m->left)
-        return false;
-    add_record(rank, in->op, in, in->op == CT_OP_BROADCAST ? 0 : -1,
-               rank->posted_ns, m->end_ns);
-    rank->now_ns = m->end_ns;
-    if (!--m->left) {
-        m->arrived = 0;
-        m->last_ns = 0;
-    }
+    join(rank, st->now_ns);
     return true;
 }
 
-static void mark(struct rank *rank, int what)
+static void mark(struct rank *rank, const struct instruction *in)
 {
-    if (what == 1) {
-        rank->steps = grow(rank->steps, &rank->step_capacity, rank->nsteps,
-                           sizeof(*rank->steps));
-        rank->steps[rank->nsteps++].first = rank->nrecords;
-    } else {
-        rank->steps[rank->nsteps - 1].last = rank->nrecords - 1;
+    if (in->mark == SEGMENT_END) {
+        rank->segments[rank->nsegments - 1].last = rank->nops - 1;
+        return;
     }
+    rank->segments = grow(rank->segments, &rank->segment_capacity,
+                          rank->nsegments, sizeof(*rank->segments));
+    rank->segments[rank->nsegments++] =
+        (struct segment){.kind = in->mark,
+                         .first = rank->nops,
+                         .micro_batches = in->micro_batches};
 }
 
 /* False: it has to wait for others. */
@@ -210,43 +206,60 @@ static bool step_rank(struct simulation *s, int r)
 
     switch (in->call) {
     case COMPUTE:
-        rank->now_ns += (int64_t)(1e3 * in->compute_us *
-                                  (r == s->layout->options->slow_rank
-                                       ? s->layout->options->slow_factor
-                                       : 1) *
-                                  jittered(s->layout->options, (uint64_t)r + 1,
-                                           rank->draws++));
+        rank->streams[COMPUTE_STREAM].now_ns +=
+            compute_ns(s, r, in->compute_us);
+        break;
+    case WAIT:
+        if (rank->events[in->event].pending)
+            return false;
+        join(rank, rank->events[in->event].at_ns);
         break;
     case MARK:
-        mark(rank, in->mark);
-        break;
-    case COLLECTIVE:
-        if (!step_collective(s, r, in))
-            return false;
+        mark(rank, in);
         break;
     default:
-        if (!step_transfer(s, r, in))
+        if (!step_call(s, r, in))
             return false;
+        rank->pc += ops_of(in) - (in->call != GROUP);
     }
-    rank->posted = false;
+    rank->issued = false;
     rank->pc++;
     return true;
 }
 
+static bool is_done(const struct rank *rank)
+{
+    int i;
+
+    for (i = 0; i < STREAMS; i++)
+        if (rank->streams[i].done < rank->streams[i].ntasks)
+            return false;
+    return rank->pc == rank->program.n;
+}
+
+static void end_run(struct rank *rank)
+{
+    int i;
+
+    if (!is_done(rank))
+        abort(); /* a deadlock is a fault of the program above */
+    for (i = 0; i < STREAMS; i++)
+        rank->streams[i].done = rank->streams[i].ntasks = 0;
+    rank->program.n = rank->pc = 0;
+}
+
 void simulation_run(struct simulation *s)
 {
-    bool moved = true;
     int r;
 
-    while (moved) {
-        moved = false;
-        for (r = 0; r < s->layout->nranks; r++)
-            while (s->ranks[r].pc < s->ranks[r].program.n && step_rank(s, r))
-                moved = true;
+    for (r = 0; r < s->layout->nranks; r++)
+        enqueue(s, r);
+    while (s->queue_n) {
+        r = dequeue(s);
+        begin_tasks(s, r);
+        while (s->ranks[r].pc < s->ranks[r].program.n && step_rank(s, r))
+            ;
     }
-    for (r = 0; r < s->layout->nranks; r++) {
-        if (s->ranks[r].pc < s->ranks[r].program.n)
-            abort(); /* a deadlock is a fault of the program above */
-        s->ranks[r].program.n = s->ranks[r].pc = 0;
-    }
+    for (r = 0; r < s->layout->nranks; r++)
+        end_run(&s->ranks[r]);
 }

@@ -29,7 +29,7 @@ static int local_rank(const struct layout *layout, int rank)
 
 static int64_t end_of(const struct rank *rank)
 {
-    return rank->now_ns + 1000000;
+    return rank->streams[COMPUTE_STREAM].now_ns + 1000000;
 }
 
 static void put_process(struct writer *w, const struct simulation *s, int rank)
@@ -96,10 +96,11 @@ static void put_comms(struct writer *w, const struct layout *layout, int rank)
     int kind;
 
     for (kind = 0; kind < COMM_KINDS; kind++) {
-        const struct comm *c = &layout->comms[layout->comm_of[rank][kind]];
+        const int comm = layout->comm_of[rank][kind];
+        const struct comm *c = &layout->comms[comm];
         sqlite3_stmt *row = writer_row(w, T_comm);
 
-        if ((int)c->kind != kind)
+        if (comm < 0)
             continue;
         put(row, comm_id, kind + 1);
         put(row, comm_uid, (int64_t)c->uid);
@@ -121,6 +122,11 @@ static void put_comms(struct writer *w, const struct layout *layout, int rank)
     }
 }
 
+static int64_t stream_handle(int stream)
+{
+    return 0x7000 + 0x100 * stream;
+}
+
 static void put_classes(struct writer *w, const struct rank *rank)
 {
     sqlite3_stmt *row = writer_row(w, T_op_class);
@@ -136,7 +142,7 @@ static void put_classes(struct writer *w, const struct rank *rank)
         put_or_null(row, op_class_redop, class->redop);
         put(row, op_class_count, (int64_t) class->count);
         put_or_null(row, op_class_peer, class->peer);
-        put(row, op_class_stream, 0x7000);
+        put(row, op_class_stream, stream_handle(class->stream));
         put(row, op_class_site, 0x400000 + 16 * i);
         put(row, op_class_stack, (int64_t) class->op + 1);
         writer_add(w, row);
@@ -179,35 +185,25 @@ static void put_stacks(struct writer *w, const struct rank *rank)
     }
 }
 
-struct cursor { /* the host thread that issues the calls */
-    int64_t now_ns, id;
+struct cursor {
+    int64_t id;
     int group_ops;
 };
-
-/* The host is about 10 us ahead of the GPU, never behind itself. */
-static int64_t enter(struct cursor *cursor, int64_t start_ns, int64_t host_ns)
-{
-    int64_t at = start_ns - 10000;
-
-    if (at < cursor->now_ns)
-        at = cursor->now_ns;
-    cursor->now_ns = at + host_ns;
-    return at;
-}
 
 static void put_launch(struct writer *w, const struct rank *rank,
                        const struct record *record, struct cursor *cursor)
 {
+    const struct op_class *class = &rank->classes[record->cls];
     sqlite3_stmt *row = writer_row(w, T_launch);
-    int64_t host_ns = 3000, at = enter(cursor, record->start_ns, host_ns);
+    int64_t at = record->enter_ns + HOST_GROUPED_NS;
 
     put(row, launch_id, ++cursor->id);
     put(row, launch_grp, record->group);
-    put(row, launch_comm, (int)rank->classes[record->cls].comm + 1);
-    put(row, launch_stream, 0x7000);
+    put(row, launch_comm, (int)class->comm + 1);
+    put(row, launch_stream, stream_handle(class->stream));
     put(row, launch_ops, cursor->group_ops);
     put(row, launch_enter_ns, at);
-    put(row, launch_host_ns, host_ns);
+    put(row, launch_host_ns, HOST_CALL_NS);
     put(row, launch_gpu_off_ns, record->start_ns - at);
     put(row, launch_gpu_ns, record->gpu_ns);
     put(row, launch_flags, CT_FLAG_EVENT);
@@ -219,14 +215,12 @@ static void put_op(struct writer *w, const struct rank *rank,
                    const struct record *record, struct cursor *cursor)
 {
     sqlite3_stmt *row = w->inserts[T_op];
-    int64_t host_ns = record->group ? 400 : 3000;
-    int64_t at = enter(cursor, record->start_ns, host_ns);
 
     put(row, op_id, ++cursor->id);
     put(row, op_class, record->cls + 1);
     put(row, op_ordinal, record->ordinal);
-    put(row, op_enter_ns, at);
-    put(row, op_host_ns, host_ns);
+    put(row, op_enter_ns, record->enter_ns);
+    put(row, op_host_ns, record->group ? HOST_GROUPED_NS : HOST_CALL_NS);
     if (record->group) {
         put(row, op_grp, record->group);
         sqlite3_bind_null(row, op_gpu_off_ns + 1);
@@ -235,7 +229,7 @@ static void put_op(struct writer *w, const struct rank *rank,
         cursor->group_ops++;
     } else {
         sqlite3_bind_null(row, op_grp + 1);
-        put(row, op_gpu_off_ns, record->start_ns - at);
+        put(row, op_gpu_off_ns, record->start_ns - record->enter_ns);
         put(row, op_gpu_ns, record->gpu_ns);
         put(row, op_flags, CT_FLAG_EVENT);
     }
@@ -246,7 +240,7 @@ static void put_op(struct writer *w, const struct rank *rank,
 
 static void put_ops(struct writer *w, const struct rank *rank)
 {
-    struct cursor cursor = {.now_ns = 10000, .id = 8};
+    struct cursor cursor = {.id = 8};
     int i;
 
     writer_row(w, T_op);

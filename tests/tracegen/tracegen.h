@@ -1,12 +1,18 @@
 /*
- * tracegen writes the trace of a regular training job, TP x PP x DP with 1F1B,
- * without running it: ranks advance in virtual time, and waits, transfers and
- * bubble follow from their dependencies. Same options and seed, same bytes.
+ * tracegen writes the trace of a job that nobody ran: ranks advance in virtual
+ * time, and waits, transfers and bubble follow from their dependencies. Same
+ * options and seed, same bytes.
  *
  *   layout.c    ranks, hosts, communicators
- *   program.c   what each rank calls, in order
+ *   program.c   instructions
+ *   step.c      what each rank calls, in order
+ *   pipeline.c  the order of a step's forward and backward passes
+ *   pass.c      what one of them calls
  *   simulate.c  when each call begins and ends
- *   transfer.c  the same of sends and recvs
+ *   collective.c, transfer.c   the same of collectives, of sends and recvs
+ *   disturb.c   how long computing and transfers take
+ *   record.c    classes and ordinals of a rank's ops
+ *   memory.c    arrays, numbers of keys, random bits
  *   trace.c     one rank's file, through schema.def
  *   nccl.c      what NCCL says of itself in it
  *   truth.c     what an analyzer should find
@@ -19,8 +25,18 @@
 
 #include "commtrace/ops.h"
 
-enum axis { TP, PP, DP, AXES };
-enum comm_kind { COMM_WORLD, COMM_TP, COMM_PP, COMM_DP, COMM_KINDS };
+/* IN is the inner part of data parallelism: expert parallel ranks, or those
+ * that HSDP shards over; DP the rest of it. */
+enum axis { TP, CP, IN, DP, PP, AXES };
+
+/* What a communicator is for; a rank has at most one of each kind. */
+enum comm_kind {
+    COMM_WORLD,
+    COMM_TP,
+    COMM_PP,
+    COMM_DP, /* CP x IN x DP: who holds the same dense parameters */
+    COMM_KINDS
+};
 
 enum nccl { NCCL_SILENT, NCCL_LOG, NCCL_KERNELS };
 
@@ -37,6 +53,7 @@ struct options {
     int slow_rank;               /* -1: none */
     double slow_factor;          /* of its computing */
     bool lone_groups;            /* each lone send or recv in a group */
+    bool overlap;                /* gradients travel beside the backward pass */
     bool sweep;                  /* sizes x iterations instead of steps */
     enum nccl nccl;              /* what NCCL says */
     uint64_t seed;
@@ -54,9 +71,9 @@ struct comm {
 
 struct layout {
     const struct options *options;
-    int nranks, ncomms;
+    int nranks, ncomms, comm_capacity;
     struct comm *comms;
-    int (*comm_of)[COMM_KINDS];  /* per rank */
+    int (*comm_of)[COMM_KINDS];  /* per rank; -1: none */
     int (*place_in)[COMM_KINDS]; /* rank in that communicator */
 };
 
@@ -64,18 +81,47 @@ void layout_init(struct layout *layout, const struct options *options);
 void layout_release(struct layout *layout);
 int layout_host(const struct layout *layout, int rank);
 int layout_coordinate(const struct layout *layout, int rank, enum axis axis);
+/* Ranks of rank's communicator of that kind; 1: it has none. */
+int layout_size(const struct layout *layout, int rank, enum comm_kind kind);
+const char *layout_role(enum comm_kind kind);
 
-enum call { COMPUTE, COLLECTIVE, SEND, RECV, EXCHANGE, MARK };
+enum call {
+    COMPUTE,
+    COLLECTIVE,
+    SEND,
+    RECV,
+    GROUP, /* a bracket around the n sends and recvs that follow */
+    WAIT,  /* the compute stream waits for an event */
+    MARK
+};
+
+enum segment_kind {
+    SEGMENT_WARM_UP,
+    SEGMENT_STEP,
+    SEGMENT_EVALUATION,
+    SEGMENT_CHECKPOINT,
+    SEGMENT_FORWARD, /* of inference */
+    SEGMENT_END      /* as a mark: it ended, with the call before */
+};
+
+/* Streams of a rank; computing is on the first. */
+enum { COMPUTE_STREAM, STREAMS = 6 };
+enum { EVENTS = 32 }; /* 0: none */
 
 struct instruction {
     enum call call;
     enum ct_op op; /* of COLLECTIVE */
     enum comm_kind comm;
-    int type;
+    int type, redop; /* redop -1: none */
+    int peer;        /* rank in comm, or root; -1: none */
+    int n;           /* of GROUP */
+    int stream;
+    bool async; /* computing goes on beside it */
+    int event;  /* set when it is done, or waited for */
+    enum segment_kind mark;
+    int micro_batches; /* of a mark that begins */
     uint64_t count;
-    int to, from; /* ranks in comm: SEND, RECV, EXCHANGE both */
     double compute_us;
-    int mark; /* of MARK: 1 a step begins, 2 it ended, with the call before */
 };
 
 struct program {
@@ -83,83 +129,187 @@ struct program {
     struct instruction *code;
 };
 
+void program_add(struct program *p, struct instruction instruction);
+void program_compute(struct program *p, double us);
+/* On the compute stream; the caller may change what comes back. */
+struct instruction *program_collective(struct program *p, enum ct_op op,
+                                       enum comm_kind comm, int type,
+                                       uint64_t count);
+void program_wait(struct program *p, int event);
+/* Rows of table op that the program leads to. */
+int64_t program_ops(const struct program *p);
+
 /* Appends what rank does before the first step, in step number step. */
 void program_setup(struct program *p, const struct layout *layout, int rank);
 void program_step(struct program *p, const struct layout *layout, int rank,
                   int step);
 void program_sweep(struct program *p, const struct layout *layout, int rank);
-/* Rows of table op that the program leads to. */
-long program_ops(const struct program *p);
+
+struct stage { /* a rank's part in a step */
+    struct program *p;
+    const struct layout *layout;
+    const struct options *options;
+    int rank;
+    int place, degree; /* in the pipeline */
+    int layers;
+    bool has_tp;
+};
+
+struct stage stage_of(struct program *p, const struct layout *layout, int rank);
+/* Elements of an activation, in bfloat16. */
+uint64_t stage_activation(const struct stage *s);
+void stage_pass(const struct stage *s, double factor);
+/* Sends to one neighbour, receives from one, in one launch; outside the
+ * pipeline is nobody. */
+void stage_exchange(const struct stage *s, int to, int from);
+/* All micro-batches, forward and backward. */
+void stage_schedule(const struct stage *s);
+/* All micro-batches, forward only. */
+void stage_evaluate(const struct stage *s);
 
 struct record { /* one op */
-    int64_t start_ns, gpu_ns;
+    int64_t start_ns, enter_ns, gpu_ns;
     int cls;
     uint32_t ordinal;
     int32_t group; /* number of its bracket, from 1; 0: none */
-    int32_t last_of_group;
+    bool last_of_group;
 };
 
 struct op_class {
     enum ct_op op;
     enum comm_kind comm;
-    int type, redop, peer;
+    int type, redop, peer, stream;
     uint64_t count;
+    int lane;
 };
 
-struct step_mark {
-    int first, last; /* records */
+struct segment { /* a step, evaluation, ... */
+    enum segment_kind kind;
+    int64_t first, last; /* ops of the rank, from 0 */
+    int micro_batches;
 };
 
-#define MAX_CLASSES 64 /* of a rank */
+struct task {   /* a call that a stream has to work on */
+    int at;     /* in the program */
+    int record; /* its first */
+    int64_t ready_ns;
+};
+
+struct stream {
+    int64_t now_ns;
+    int ntasks, done, capacity; /* of this run */
+    struct task *tasks;
+    bool begun; /* the first that is not done */
+    int64_t start_ns, end_ns;
+    int missing; /* messages of it that have not ended */
+};
+
+struct event {
+    bool pending;
+    int64_t at_ns;
+};
+
+struct lane { /* what counts ordinals */
+    enum comm_kind comm;
+    enum ct_op op; /* SEND, RECV, or any collective */
+    int peer;
+    uint32_t n;
+};
+
+struct index { /* from keys to numbers */
+    int n, capacity;
+    struct index_slot *slots;
+};
 
 struct rank {
     struct program program;
     int pc;
-    bool posted;
-    int64_t now_ns, posted_ns;
-    int nrecords, record_capacity, nclasses, groups;
+    bool issued;     /* the instruction there, which is waited for */
+    int64_t host_ns; /* when the host is free to call */
+    struct stream streams[STREAMS];
+    struct event events[EVENTS];
+    bool queued;
+    int64_t nops;           /* so far */
+    int nrecords, capacity; /* the last of them */
     struct record *records;
-    struct op_class classes[MAX_CLASSES];
-    uint32_t *ordinals; /* per class, kept per lane */
-    int nsteps, step_capacity;
-    struct step_mark *steps;
+    int nclasses, class_capacity, nlanes, lane_capacity, groups;
+    struct op_class *classes;
+    struct lane *lanes;
+    struct index class_index;
+    int nsegments, segment_capacity;
+    struct segment *segments;
     uint64_t draws; /* random numbers used */
 };
 
-/* Transfers of one (communicator, source, destination), in order. */
-struct edge {
-    int nsends, nrecvs, send_capacity, recv_capacity;
-    int64_t *sends, *recvs; /* when posted */
-    int sent, received;     /* finished */
+struct meeting { /* the collective that a communicator's ranks come to */
+    int arrived;
+    int64_t last_ns;
+    uint64_t n;             /* collectives so far */
+    unsigned char *streams; /* where each rank waits for it */
 };
-
-/* Edges of a source: up and down, in the world and in its pipeline. */
-#define EDGES 4
 
 struct simulation {
     const struct layout *layout;
     struct rank *ranks;
-    struct edge *edges;       /* per (comm, source, destination) */
     struct meeting *meetings; /* per communicator */
+    struct edge *edges;       /* per (communicator, source, destination) */
+    int nedges, edge_capacity;
+    struct index edge_index;
+    int *queue; /* of ranks that may be able to go on */
+    int queue_head, queue_n;
 };
 
 void simulation_init(struct simulation *s, const struct layout *layout);
 void simulation_release(struct simulation *s);
 /* Runs every rank's program to its end and empties it. */
 void simulation_run(struct simulation *s);
+/* What that stream of rank r has begun is done. */
+void simulation_done(struct simulation *s, int r, int stream, int64_t end_ns);
+/* The instruction that the stream is at. */
+const struct instruction *stream_task(const struct rank *rank, int stream);
 
-/* One call of rank r; false: it has to wait for others. */
-bool step_transfer(struct simulation *s, int r, const struct instruction *in);
-struct record *add_record(struct rank *rank, enum ct_op op,
-                          const struct instruction *in, int peer, int64_t start,
-                          int64_t end);
+/* Rank r has come to a collective. */
+void meet(struct simulation *s, int r, int stream);
+/* Rank r has come to a send, a recv or a group of them. */
+void transfer(struct simulation *s, int r, int stream);
+void edges_release(struct simulation *s);
+
+/* Called once per collective and per message, when all ranks are known. */
+struct instance {
+    int comm;
+    enum ct_op op; /* SEND: a send with its recv */
+    int type;
+    uint64_t count, ordinal;
+    int src, dst;     /* of a message, ranks in comm */
+    int64_t start_ns; /* the last rank had come */
+    int64_t transfer_ns;
+};
+
+void truth_instance(struct simulation *s, const struct instance *instance);
+
+/* The op that an instruction leads to; its times on the GPU follow. */
+struct record *record_add(struct rank *rank, const struct instruction *in,
+                          int stream, int group);
+
 /* A lognormal factor around 1, the same for the same numbers. */
 double jittered(const struct options *o, uint64_t a, uint64_t b);
+/* Of rank's next piece of computing that takes us. */
+int64_t compute_ns(const struct simulation *s, int rank, double us);
+/* Of comm's nth collective, which begins at start_ns. */
+int64_t collective_ns(const struct simulation *s, int comm, enum ct_op op,
+                      uint64_t bytes, uint64_t n, int64_t start_ns);
+/* Of the nth message between two ranks of the job. */
+int64_t message_ns(const struct simulation *s, int source, int target,
+                   uint64_t bytes, uint64_t n, int64_t start_ns);
 
 /* Time that bytes take inside a host (0) or between hosts (1), in ns. */
 double transfer_ns(const struct options *o, int link, enum ct_op op, int nranks,
                    uint64_t bytes);
 uint64_t op_bytes(enum ct_op op, int type, uint64_t count, int nranks);
+
+/* How long the host is in a call, and in one inside a group. */
+#define HOST_CALL_NS 3000
+#define HOST_GROUPED_NS 400
 
 int trace_write(const struct simulation *s, int rank);
 int truth_write(const struct simulation *s);
@@ -168,5 +318,9 @@ int truth_write(const struct simulation *s);
 uint64_t mix(uint64_t a, uint64_t b);
 void *grow(void *array, int *capacity_p, int n, unsigned long size);
 void *zeros(unsigned long n, unsigned long size);
+/* The number that the key of that hash has; a new one is the next, n - 1. */
+int index_number(struct index *index, uint64_t hash,
+                 bool (*is)(const void *context, int number),
+                 const void *context);
 
 #endif

@@ -1,160 +1,196 @@
 #include "tracegen.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 /* What the sender may have on the way without its receiver (NCCL: 8 slots). */
 #define EAGER_BYTES ((uint64_t)4 << 20)
 
-static struct edge *edge_of(struct simulation *s, enum comm_kind kind,
-                            int source, bool up)
-{
-    return &s->edges[source * EDGES + (kind == COMM_PP) * 2 + up];
-}
-
-static int rank_in_job(const struct simulation *s, int rank,
-                       enum comm_kind kind, int place)
-{
-    return s->layout->comms[s->layout->comm_of[rank][kind]].ranks[place];
-}
-
-static void post(int64_t **times, int *n, int *capacity, int64_t now)
-{
-    *times = grow(*times, capacity, *n, sizeof(**times));
-    (*times)[(*n)++] = now;
-}
-
-/* One side of a transfer between neighbours in a communicator. */
-struct side {
-    struct edge *edge;
-    double ns; /* of the next transfer on it */
+struct half { /* a send or a recv that its peer has not come to */
+    int rank, stream;
+    int64_t start_ns, ns;
     bool eager;
 };
 
-static struct side side_of(struct simulation *s, int r, int peer, bool sends,
-                           const struct instruction *in)
-{
-    int other = rank_in_job(s, r, in->comm, peer);
-    int source = sends ? r : other, target = sends ? other : r;
-    uint64_t bytes = op_bytes(CT_OP_SEND, in->type, in->count, 2);
-    struct side side = {.eager = bytes <= EAGER_BYTES};
-    int n;
+/* Messages of one (communicator, source, destination), in order. */
+struct edge {
+    int comm, source, target; /* ranks in comm */
+    uint64_t sends, recvs;    /* so far */
+    int head, n, capacity;
+    struct half *waiting; /* of the side that is ahead */
+};
 
-    side.edge = edge_of(s, in->comm, source, target > source);
-    n = sends ? side.edge->sent : side.edge->received;
-    side.ns =
-        transfer_ns(s->layout->options,
-                    layout_host(s->layout, r) != layout_host(s->layout, other),
-                    CT_OP_SEND, 2, bytes) *
-        jittered(s->layout->options, mix((uint64_t)source, (uint64_t)target),
-                 (uint64_t)n);
-    return side;
+struct wanted {
+    const struct simulation *simulation;
+    int comm, source, target;
+};
+
+static bool is_edge(const void *context, int number)
+{
+    const struct wanted *w = context;
+    const struct edge *e = &w->simulation->edges[number];
+
+    return e->comm == w->comm && e->source == w->source &&
+           e->target == w->target;
 }
 
-/* End of the send, -1 while it cannot be known. */
-static int64_t send_end(const struct side *side)
+static struct edge *edge_of(struct simulation *s, int comm, int source,
+                            int target)
 {
-    struct edge *e = side->edge;
-    int64_t start = e->sends[e->sent];
+    struct wanted w = {s, comm, source, target};
+    uint64_t hash = mix((uint64_t)(uint32_t)comm,
+                        (uint64_t)(uint32_t)source << 32 | (uint32_t)target);
+    int n = index_number(&s->edge_index, hash, is_edge, &w);
 
-    if (side->eager)
-        return start + (int64_t)side->ns;
-    if (e->nrecvs <= e->sent)
-        return -1;
-    if (e->recvs[e->sent] > start)
-        start = e->recvs[e->sent];
-    return start + (int64_t)side->ns;
+    if (n == s->nedges) {
+        s->edges = grow(s->edges, &s->edge_capacity, n, sizeof(*s->edges));
+        s->edges[n] =
+            (struct edge){.comm = comm, .source = source, .target = target};
+        s->nedges++;
+    }
+    return &s->edges[n];
+}
+
+void edges_release(struct simulation *s)
+{
+    int i;
+
+    for (i = 0; i < s->nedges; i++)
+        free(s->edges[i].waiting);
+    free(s->edges);
+    free(s->edge_index.slots);
+}
+
+static void push(struct edge *e, const struct half *half)
+{
+    e->waiting = grow(e->waiting, &e->capacity, e->n, sizeof(*e->waiting));
+    e->waiting[e->n++] = *half;
+}
+
+static struct half pop(struct edge *e)
+{
+    struct half half = e->waiting[e->head++];
+
+    if (e->head == e->n)
+        e->head = e->n = 0;
+    return half;
+}
+
+/* One message of what a stream has begun is over. */
+static void end_message(struct simulation *s, const struct half *half,
+                        int64_t end_ns)
+{
+    struct stream *stream = &s->ranks[half->rank].streams[half->stream];
+
+    if (end_ns > stream->end_ns)
+        stream->end_ns = end_ns;
+    if (!--stream->missing)
+        simulation_done(s, half->rank, half->stream, stream->end_ns);
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* An eager message that waits in the buffer is only copied. */
-static int64_t recv_end(const struct side *side)
+static void pass_message(struct simulation *s, const struct edge *e,
+                         const struct half *send, const struct half *recv,
+                         const struct instruction *in)
 {
-    struct edge *e = side->edge;
-    int64_t start = e->recvs[e->received], sent, copied;
+    const int64_t ns = later(send->ns, recv->ns);
+    const struct instance instance = {
+        .comm = e->comm,
+        .op = CT_OP_SEND,
+        .type = in->type,
+        .count = in->count,
+        .ordinal = (e->sends < e->recvs ? e->sends : e->recvs) - 1,
+        .src = e->source,
+        .dst = e->target,
+        .start_ns = later(send->start_ns, recv->start_ns),
+        .transfer_ns = ns};
 
-    if (e->nsends <= e->received)
-        return -1;
-    sent = e->sends[e->received];
-    if (!side->eager)
-        return (sent > start ? sent : start) + (int64_t)side->ns;
-    copied = start + (int64_t)(side->ns / 10);
-    sent += (int64_t)side->ns;
-    return sent > copied ? sent : copied;
+    truth_instance(s, &instance);
+    if (send->eager) {
+        end_message(s, recv,
+                    later(send->start_ns + ns, recv->start_ns + ns / 10));
+    } else {
+        end_message(s, recv, instance.start_ns + ns);
+        end_message(s, send, instance.start_ns + ns);
+    }
 }
 
-/* Both directions of an exchange begin together and end with the later. */
-struct transfer {
-    bool sends, receives;
-    struct side out, back;
+static void post(struct simulation *s, struct edge *e, const struct half *half,
+                 const struct instruction *in)
+{
+    const bool sends = in->call == SEND;
+    const bool first = sends ? e->recvs <= e->sends : e->sends <= e->recvs;
+    struct half other;
+
+    if (sends)
+        e->sends++;
+    else
+        e->recvs++;
+    if (first) {
+        push(e, half);
+    } else {
+        other = pop(e);
+        pass_message(s, e, sends ? half : &other, sends ? &other : half, in);
+    }
+    if (sends && half->eager)
+        end_message(s, half, half->start_ns + half->ns);
+}
+
+struct load { /* bytes of a bracket inside a host and between hosts */
+    uint64_t out[2], in[2];
 };
 
-static struct transfer transfer_of(struct simulation *s, int r,
-                                   const struct instruction *in)
+static int peer_of(const struct simulation *s, int r,
+                   const struct instruction *in)
 {
-    struct transfer t = {.sends = in->call != RECV,
-                         .receives = in->call != SEND};
-
-    if (t.sends)
-        t.out = side_of(s, r, in->to, true, in);
-    if (t.receives)
-        t.back = side_of(s, r, in->from, false, in);
-    return t;
+    return s->layout->comms[s->layout->comm_of[r][in->comm]].ranks[in->peer];
 }
 
-static void post_transfer(struct rank *rank, const struct transfer *t)
+static uint64_t *load_of(const struct simulation *s, int r,
+                         const struct instruction *in, struct load *load)
 {
-    struct edge *out = t->out.edge, *back = t->back.edge;
+    const int link =
+        layout_host(s->layout, r) != layout_host(s->layout, peer_of(s, r, in));
 
-    rank->posted = true;
-    rank->posted_ns = rank->now_ns;
-    if (t->sends)
-        post(&out->sends, &out->nsends, &out->send_capacity, rank->now_ns);
-    if (t->receives)
-        post(&back->recvs, &back->nrecvs, &back->recv_capacity, rank->now_ns);
+    return in->call == SEND ? &load->out[link] : &load->in[link];
 }
 
-static int64_t transfer_end(const struct transfer *t)
+static void post_message(struct simulation *s, int r, int stream,
+                         const struct instruction *in, uint64_t load)
 {
-    int64_t sent = t->sends ? send_end(&t->out) : 0;
-    int64_t received = t->receives ? recv_end(&t->back) : 0;
+    const int me = s->layout->place_in[r][in->comm], peer = peer_of(s, r, in);
+    const bool sends = in->call == SEND;
+    struct edge *e = edge_of(s, s->layout->comm_of[r][in->comm],
+                             sends ? me : in->peer, sends ? in->peer : me);
+    struct half half = {.rank = r,
+                        .stream = stream,
+                        .start_ns = s->ranks[r].streams[stream].start_ns,
+                        .eager = op_bytes(CT_OP_SEND, in->type, in->count, 2) <=
+                                 EAGER_BYTES};
 
-    if (sent < 0 || received < 0)
-        return -1;
-    return sent > received ? sent : received;
+    half.ns = message_ns(s, sends ? r : peer, sends ? peer : r, load,
+                         sends ? e->sends : e->recvs, half.start_ns);
+    post(s, e, &half, in);
 }
 
-static void record_transfer(struct rank *rank, const struct transfer *t,
-                            const struct instruction *in, int group,
-                            int64_t end)
+/* Messages of a bracket share their link. */
+void transfer(struct simulation *s, int r, int stream)
 {
-    struct record *record = NULL;
+    const struct instruction *in = stream_task(&s->ranks[r], stream);
+    const int n = in->call == GROUP ? in->n : 1;
+    struct load load = {{0}, {0}};
+    int i;
 
-    if (t->sends) {
-        t->out.edge->sent++;
-        record = add_record(rank, CT_OP_SEND, in, in->to, rank->posted_ns, end);
-        record->group = group;
-    }
-    if (t->receives) {
-        t->back.edge->received++;
-        record =
-            add_record(rank, CT_OP_RECV, in, in->from, rank->posted_ns, end);
-        record->group = group;
-    }
-    record->last_of_group = group != 0;
-}
-
-bool step_transfer(struct simulation *s, int r, const struct instruction *in)
-{
-    struct rank *rank = &s->ranks[r];
-    struct transfer transfer = transfer_of(s, r, in);
-    bool grouped = in->call == EXCHANGE || s->layout->options->lone_groups;
-    int64_t end;
-
-    if (!rank->posted)
-        post_transfer(rank, &transfer);
-    end = transfer_end(&transfer);
-    if (end < 0)
-        return false;
-    record_transfer(rank, &transfer, in, grouped ? ++rank->groups : 0, end);
-    rank->now_ns = end;
-    return true;
+    if (in->call == GROUP)
+        in++;
+    for (i = 0; i < n; i++)
+        *load_of(s, r, &in[i], &load) +=
+            op_bytes(CT_OP_SEND, in[i].type, in[i].count, 2);
+    s->ranks[r].streams[stream].missing = n;
+    for (i = 0; i < n; i++)
+        post_message(s, r, stream, &in[i], *load_of(s, r, &in[i], &load));
 }

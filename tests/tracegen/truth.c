@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-static const char *const roles[COMM_KINDS] = {"control", "TP", "PP", "DP"};
-
 static void write_comms(FILE *f, const struct layout *layout)
 {
     int i;
@@ -14,7 +12,7 @@ static void write_comms(FILE *f, const struct layout *layout)
                 "  {\"uid\": %llu, \"role\": \"%s\", \"ranks\": %d,"
                 " \"crosses\": %s}%s\n",
                 (unsigned long long)layout->comms[i].uid,
-                roles[layout->comms[i].kind], layout->comms[i].nranks,
+                layout_role(layout->comms[i].kind), layout->comms[i].nranks,
                 layout->comms[i].crosses ? "true" : "false",
                 i + 1 < layout->ncomms ? "," : "");
     fprintf(f, " ],\n");
@@ -35,29 +33,64 @@ static void write_links(FILE *f, const struct options *o)
                     1e3);
 }
 
-/* First and last op of each step, counting a rank's ops from 0. */
-static void write_steps(FILE *f, const struct simulation *s)
+/* Segments of one kind, or all: first and last op, from 0. */
+static void write_segments(FILE *f, const struct rank *rank)
 {
-    int r, i;
+    static const char *const names[] = {"warm_up", "step", "evaluation",
+                                        "checkpoint", "forward"};
+    int i;
 
-    fprintf(f, " \"steps\": [\n");
+    for (i = 0; i < rank->nsegments; i++) {
+        const struct segment *segment = &rank->segments[i];
+
+        fprintf(f, "%s[\"%s\",%lld,%lld,%d]", i ? "," : "",
+                names[segment->kind], (long long)segment->first,
+                (long long)segment->last, segment->micro_batches);
+    }
+}
+
+static void write_steps(FILE *f, const struct rank *rank)
+{
+    const char *comma = "";
+    int i;
+
+    for (i = 0; i < rank->nsegments; i++) {
+        const struct segment *segment = &rank->segments[i];
+
+        if (segment->kind != SEGMENT_STEP)
+            continue;
+        fprintf(f, "%s[%lld,%lld]", comma, (long long)segment->first,
+                (long long)segment->last);
+        comma = ",";
+    }
+}
+
+static void write_ranks(FILE *f, const struct simulation *s, const char *name,
+                        void (*write)(FILE *f, const struct rank *rank),
+                        const char *after)
+{
+    int r;
+
+    fprintf(f, " \"%s\": [\n", name);
     for (r = 0; r < s->layout->nranks; r++) {
-        const struct rank *rank = &s->ranks[r];
-
         fprintf(f, "  [");
-        for (i = 0; i < rank->nsteps; i++)
-            fprintf(f, "%s[%d,%d]", i ? "," : "", rank->steps[i].first,
-                    rank->steps[i].last);
+        write(f, &s->ranks[r]);
         fprintf(f, "]%s\n", r + 1 < s->layout->nranks ? "," : "");
     }
-    fprintf(f, " ]\n");
+    fprintf(f, " ]%s\n", after);
+}
+
+void truth_instance(struct simulation *s, const struct instance *instance)
+{
+    (void)s;
+    (void)instance;
 }
 
 int truth_write(const struct simulation *s)
 {
     const struct options *o = s->layout->options;
     char path[4096];
-    long ops = 0;
+    int64_t ops = 0;
     FILE *f;
     int r;
 
@@ -68,17 +101,19 @@ int truth_write(const struct simulation *s)
         return -1;
     }
     for (r = 0; r < s->layout->nranks; r++)
-        ops += s->ranks[r].nrecords;
+        ops += s->ranks[r].nops;
     fprintf(f,
             "{\"tp\": %d, \"pp\": %d, \"dp\": %d, \"hosts\": %d,"
             " \"layers\": %d, \"micro_batches\": %d,\n"
-            " \"hidden_bytes\": %llu, \"seed\": %llu, \"ops\": %ld,\n",
-            o->degree[TP], o->degree[PP], o->degree[DP], o->hosts, o->layers,
-            o->micro_batches, (unsigned long long)o->hidden,
-            (unsigned long long)o->seed, ops);
+            " \"hidden_bytes\": %llu, \"seed\": %llu, \"ops\": %lld,\n",
+            o->degree[TP], o->degree[PP], o->degree[DP] * o->degree[IN],
+            o->hosts, o->layers, o->micro_batches,
+            (unsigned long long)o->hidden, (unsigned long long)o->seed,
+            (long long)ops);
     write_links(f, o);
     write_comms(f, s->layout);
-    write_steps(f, s);
+    write_ranks(f, s, "steps", write_steps, ",");
+    write_ranks(f, s, "segments", write_segments, "");
     fprintf(f, "}\n");
     return fclose(f) ? -1 : 0;
 }
