@@ -106,7 +106,7 @@ static bool lay_out(const struct ct_case *c, struct ct_lateness *l)
 static void note_arrival(struct arrival *a, const struct ct_process *p,
                          int process, const struct ct_op_row *op)
 {
-    const int64_t start = p->t0_ns + op->start_ns;
+    const int64_t start = p->t0_ns + ct_op_start_ns(op);
 
     if (!a->seen++)
         *a = (struct arrival){INT64_MIN, INT64_MIN, INT64_MAX, INT64_MAX,
@@ -118,12 +118,12 @@ static void note_arrival(struct arrival *a, const struct ct_process *p,
     } else if (start > a->next_start) {
         a->next_start = start;
     }
-    if (op->gpu_ns < a->ns) {
+    if (ct_op_gpu_ns(op) < a->ns) {
         a->next_ns = a->ns;
-        a->ns = op->gpu_ns;
+        a->ns = ct_op_gpu_ns(op);
         a->last_ns = process;
-    } else if (op->gpu_ns < a->next_ns) {
-        a->next_ns = op->gpu_ns;
+    } else if (ct_op_gpu_ns(op) < a->next_ns) {
+        a->next_ns = ct_op_gpu_ns(op);
     }
 }
 
@@ -159,8 +159,9 @@ static bool is_fair(const struct ct_instance *i)
 static struct ct_late *row_of(const struct work *w, const struct ct_process *p,
                               const struct ct_op_row *op)
 {
-    return op->step == CT_NONE || op->instance == CT_NONE ||
-                   op->start_ns == CT_NO_TIME || op->gpu_ns == CT_NO_TIME
+    return ct_op_step(p, op) == CT_NONE || op->instance == CT_NONE ||
+                   ct_op_start_ns(op) == CT_NO_TIME ||
+                   ct_op_gpu_ns(op) == CT_NO_TIME
                ? NULL
                : w->row_of[p->classes[op->cls].comm];
 }
@@ -228,7 +229,7 @@ static double add_wait(struct work *w, int process, int o)
     struct ct_op_cost cost;
     struct ct_late *row;
 
-    if (p->ops[o].step == CT_NONE ||
+    if (ct_op_step(p, &p->ops[o]) == CT_NONE ||
         !ct_op_cost(w->c->trace, process, o, &cost))
         return 0;
     row = w->row_of[p->classes[p->ops[o].cls].comm];

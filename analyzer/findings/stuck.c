@@ -28,7 +28,7 @@ int64_t ct_stuck_ns(const struct ct_process *p, const struct ct_op_row *op)
 {
     const struct ct_comm_row *comm = &p->comms[p->classes[op->cls].comm];
     const int64_t since =
-        op->start_ns == CT_NO_TIME ? op->enter_ns : op->start_ns;
+        ct_op_start_ns(op) == CT_NO_TIME ? op->enter_ns : ct_op_start_ns(op);
     const int64_t until =
         op->flags & CT_FLAG_CUT ? comm->aborted_ns : p->looked_ns;
 
@@ -92,7 +92,8 @@ enum ct_presence ct_stuck_presence(const struct ct_hang *h,
     if (ct_is_collective(instance->base)
             ? h->issued[h->first[instance->comm] + rank] > instance->ordinal
             : h->came[instance - h->job->instances] &
-                  (rank == instance->dst ? CT_RECEIVER_CAME : CT_SENDER_CAME))
+                  (rank == ct_usage_of(h->job, instance)->dst ? CT_RECEIVER_CAME
+                                                              : CT_SENDER_CAME))
         return CT_CAME;
     return p->lost || p->ring_missing ||
                    (p->end_ns == CT_NO_TIME && !p->dead && !p->left)
@@ -100,17 +101,20 @@ enum ct_presence ct_stuck_presence(const struct ct_hang *h,
                : CT_ABSENT;
 }
 
-bool ct_stuck_takes_part(const struct ct_instance *instance, int rank)
+bool ct_stuck_takes_part(const struct ct_hang *h,
+                         const struct ct_instance *instance, int rank)
 {
-    return ct_is_collective(instance->base) || rank == instance->src ||
-           rank == instance->dst;
+    const struct ct_usage *usage = ct_usage_of(h->job, instance);
+
+    return ct_is_collective(instance->base) || rank == usage->src ||
+           rank == usage->dst;
 }
 
 static bool lacks_a_rank(const struct ct_hang *h,
                          const struct ct_instance *instance)
 {
     for (int r = 0; r < h->job->comms[instance->comm].nranks; r++)
-        if (ct_stuck_takes_part(instance, r) &&
+        if (ct_stuck_takes_part(h, instance, r) &&
             ct_stuck_presence(h, instance, r) != CT_CAME)
             return true;
     return false;
@@ -190,7 +194,7 @@ static struct absent count_absent(const struct ct_hang *h,
     for (int r = 0; r < comm->nranks; r++) {
         const int process = comm->members[r].process;
 
-        if (!ct_stuck_takes_part(instance, r))
+        if (!ct_stuck_takes_part(h, instance, r))
             continue;
         if (process != CT_NONE && h->waits_in[process] != CT_NONE) {
             absent.busy +=
@@ -211,7 +215,7 @@ static void blame(struct ct_hang *h, const struct ct_instance *instance)
 
     for (int r = 0; r < comm->nranks; r++)
         if (comm->members[r].process != CT_NONE &&
-            ct_stuck_takes_part(instance, r) &&
+            ct_stuck_takes_part(h, instance, r) &&
             ct_stuck_presence(h, instance, r) != CT_CAME)
             h->blamed[comm->members[r].process] = true;
 }

@@ -29,7 +29,8 @@ enum ct_presence {
 enum ct_presence ct_stuck_presence(const struct ct_hang *hang,
                                    const struct ct_instance *instance,
                                    int rank);
-bool ct_stuck_takes_part(const struct ct_instance *instance, int rank);
+bool ct_stuck_takes_part(const struct ct_hang *h,
+                         const struct ct_instance *instance, int rank);
 
 /* How long op had been waiting when it was cut off, at least. */
 int64_t ct_stuck_ns(const struct ct_process *process,

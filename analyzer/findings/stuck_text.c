@@ -82,7 +82,7 @@ static int list_members(const struct ct_hang *h,
     for (int r = 0; r < comm->nranks; r++) {
         const int process = comm->members[r].process;
 
-        if (!ct_stuck_takes_part(instance, r) ||
+        if (!ct_stuck_takes_part(h, instance, r) ||
             ct_stuck_presence(h, instance, r) != presence)
             continue;
         if (process == CT_NONE) {
@@ -98,9 +98,10 @@ static int list_members(const struct ct_hang *h,
 static void say_when(struct ct_finding_row *row, const struct waiters *w)
 {
     const struct ct_process *p = w->first;
+    const int step = ct_op_step(p, w->op);
 
-    if (w->op->step != CT_NONE)
-        add(row, " in step %d", w->op->step);
+    if (step != CT_NONE)
+        add(row, " in step %d", step);
     else if (p->nsteps > 0 && w->op - p->ops > p->steps[p->nsteps - 1].last_op)
         add(row, " after step %d", p->nsteps - 1);
 }
@@ -115,7 +116,8 @@ static void say_waiters(const struct ct_hang *h,
     ct_rank_list(ranks, w->n, who, sizeof who);
     ct_ranks_text(h->trace, &h->job->comms[instance->comm], members,
                   sizeof members);
-    ct_bytes_text((double)instance->bytes, size, sizeof size);
+    ct_bytes_text((double)ct_usage_of(h->job, instance)->bytes, size,
+                  sizeof size);
     add(row,
         "rank%s %s waited in %s number %" PRIu32
         " (%s) of the communicator of ranks %s",

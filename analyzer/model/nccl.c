@@ -189,7 +189,7 @@ static bool use_choices(const struct ct_trace *trace, const struct ct_job *job,
         own =
             chosen_us(&tables[instance->comm],
                       &trace->processes[of->process].choice_classes[of->choice],
-                      instance->base, instance->bytes);
+                      instance->base, ct_usage_of(job, instance)->bytes);
         if (isnan(own))
             continue;
         sums[instance->usage].us += own * (double)instance->runs;

@@ -129,7 +129,8 @@ static void find_rings(struct rings *rings)
         rings->found[rings->nfound++] = (struct ring){
             .usage = rings->job->instances[instance].usage,
             .even = (double)lap.shortest >= EVEN * (double)lap.longest,
-            .ns = rings->job->instances[instance].bytes > SEND_BUFFER
+            .ns = ct_usage_of(rings->job, &rings->job->instances[instance])
+                              ->bytes > SEND_BUFFER
                       ? lap.shortest
                       : lap.sum / lap.n};
     }

@@ -48,8 +48,8 @@ static void add_op(const struct sources *from, const struct ct_op_row *op,
 {
     const enum ct_role_id role = role_of(from, op);
 
-    if (op->gpu_ns != CT_NO_TIME && op->gpu_ns > call->gpu_ns)
-        call->gpu_ns = op->gpu_ns;
+    if (ct_op_gpu_ns(op) != CT_NO_TIME && ct_op_gpu_ns(op) > call->gpu_ns)
+        call->gpu_ns = ct_op_gpu_ns(op);
     if (op->instance != CT_NONE)
         call->comm = from->job->instances[op->instance].comm;
     call->pipeline = call->pipeline || role == CT_ROLE_PP;

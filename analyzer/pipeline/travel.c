@@ -31,17 +31,17 @@ static void note_ends(const struct ct_trace *trace, int id, struct ends *ends)
         const enum ct_op_class cls =
             ct_op_infos[process->classes[op->cls].base].cls;
 
-        if (op->instance == CT_NONE || op->start_ns == CT_NO_TIME ||
-            op->gpu_ns == CT_NO_TIME)
+        if (op->instance == CT_NONE || ct_op_start_ns(op) == CT_NO_TIME ||
+            ct_op_gpu_ns(op) == CT_NO_TIME)
             continue;
         if (cls == CT_SEND) {
             ends[op->instance].sender = id;
-            ends[op->instance].start_ns = absolute(process, op->start_ns);
+            ends[op->instance].start_ns = absolute(process, ct_op_start_ns(op));
         } else if (cls == CT_RECV) {
             ends[op->instance].receiver = id;
             ends[op->instance].end_ns =
-                absolute(process, op->start_ns) + op->gpu_ns;
-            ends[op->instance].step = op->step;
+                absolute(process, ct_op_start_ns(op)) + ct_op_gpu_ns(op);
+            ends[op->instance].step = ct_op_step(process, op);
         }
     }
 }
@@ -76,7 +76,7 @@ static int list_messages(const struct ct_job *job, const struct ends *ends,
         messages[n++] = (struct message){
             .low = e->sender < e->receiver ? e->sender : e->receiver,
             .high = e->sender < e->receiver ? e->receiver : e->sender,
-            .bytes = job->instances[i].bytes,
+            .bytes = ct_usage_of(job, &job->instances[i])->bytes,
             .step = e->step,
             .up = e->sender < e->receiver,
             .ns = e->end_ns - e->start_ns,

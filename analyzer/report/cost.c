@@ -23,13 +23,13 @@ static void note_time(struct view_times *times, const struct ct_op_row *op)
     unsigned source = op->flags & CT_FLAG_TIME_MASK;
 
     times->recovered += (op->flags & CT_FLAG_RECOVERED) != 0;
-    if (op->gpu_ns != CT_NO_TIME && op->flags & CT_FLAG_KERNEL)
+    if (ct_op_gpu_ns(op) != CT_NO_TIME && op->flags & CT_FLAG_KERNEL)
         times->kernel++;
-    else if (op->gpu_ns != CT_NO_TIME && source == CT_FLAG_EVENT)
+    else if (ct_op_gpu_ns(op) != CT_NO_TIME && source == CT_FLAG_EVENT)
         times->event++;
-    else if (op->gpu_ns != CT_NO_TIME)
+    else if (ct_op_gpu_ns(op) != CT_NO_TIME)
         times->group++;
-    else if (op->host_ns != CT_NO_TIME &&
+    else if (ct_op_host_ns(op) != CT_NO_TIME &&
              !(op->flags & (CT_FLAG_ZERO | CT_FLAG_CAPTURED | CT_FLAG_RUNNING)))
         times->host++;
     else
@@ -84,7 +84,7 @@ static void add_runs(struct sum *sum, const struct view *view, int process,
 {
     const struct ct_process *p = &view->trace->processes[process];
 
-    if (p->ops[i].gpu_ns == CT_NO_TIME)
+    if (ct_op_gpu_ns(&p->ops[i]) == CT_NO_TIME)
         count_calls(sum, p->classes[p->ops[i].cls].kind, weight);
     else
         add_op(sum, view, process, i, weight);
@@ -99,8 +99,8 @@ static void add_process(struct view *view, int process, struct sum *sums)
     for (int i = 0; i < p->nops; i++) {
         const struct ct_op_row *op = &p->ops[i];
         struct sum *sum;
-        bool steady =
-            op->step != CT_NONE && p->steps[op->step].kind == CT_STEP_STEADY;
+        const int step = ct_op_step(p, op);
+        bool steady = step != CT_NONE && p->steps[step].kind == CT_STEP_STEADY;
 
         note_time(&view->times, op);
         if (op->instance == CT_NONE || periods <= 0 ||

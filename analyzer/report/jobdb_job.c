@@ -133,7 +133,7 @@ static void note_steps(const struct view *view, int *steps)
         for (int i = 0; i < p->nops; i++)
             if (p->ops[i].instance != CT_NONE &&
                 steps[p->ops[i].instance] == CT_NONE)
-                steps[p->ops[i].instance] = p->ops[i].step;
+                steps[p->ops[i].instance] = ct_op_step(p, &p->ops[i]);
     }
 }
 
@@ -148,7 +148,7 @@ static void put_instance(struct jobdb *db, const struct view *view, int i,
     jobdb_int(db, (int64_t)view->job->comms[n->comm].uid);
     jobdb_int(db, n->base);
     jobdb_int(db, n->ordinal);
-    jobdb_int(db, (int64_t)n->bytes);
+    jobdb_int(db, (int64_t)ct_usage_of(view->job, n)->bytes);
     jobdb_int(db, n->ranks);
     jobdb_time(db, n->transfer_ns);
     jobdb_time(db, n->transfer_ns == CT_NO_TIME ? CT_NO_TIME : n->wait_max_ns);

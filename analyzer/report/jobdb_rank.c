@@ -351,9 +351,9 @@ static void put_op(struct jobdb *db, const struct ct_process *p, int number,
     else
         jobdb_int(db, (int64_t)p->launches[op->launch].grp);
     jobdb_int(db, op->enter_ns);
-    jobdb_time(db, op->host_ns);
-    put_gpu_time(db, op->enter_ns, own_time ? op->start_ns : CT_NO_TIME,
-                 own_time ? op->gpu_ns : CT_NO_TIME);
+    jobdb_time(db, ct_op_host_ns(op));
+    put_gpu_time(db, op->enter_ns, own_time ? ct_op_start_ns(op) : CT_NO_TIME,
+                 own_time ? ct_op_gpu_ns(op) : CT_NO_TIME);
     jobdb_int(db, op->flags);
     jobdb_end(db);
 }
@@ -379,7 +379,7 @@ static void put_match(struct jobdb *db, const struct view *view, int number,
     jobdb_index(db, instance && instance->usage != CT_NONE
                         ? first_usage + instance->usage
                         : CT_NONE);
-    jobdb_index(db, op->step);
+    jobdb_index(db, ct_op_step(p, op));
     jobdb_time(db, cost.transfer_ns);
     jobdb_time(db, cost.wait_ns);
     put_graph_id(db, p, ct_op_graph(p, op));

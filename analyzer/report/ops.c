@@ -92,7 +92,7 @@ static bool is_wanted(const struct wanted *wanted, const struct ct_job *job,
     const struct ct_op_class_row *cls = &p->classes[op->cls];
     const struct cli *cli = wanted->cli;
 
-    if (cli->step != CT_NONE && op->step != cli->step)
+    if (cli->step != CT_NONE && ct_op_step(p, op) != cli->step)
         return false;
     if (cli->in_flight && !(op->flags & IN_FLIGHT))
         return false;
@@ -148,8 +148,8 @@ static void fill_times(struct op_line *line, const struct ct_trace *trace,
 
     ct_op_cost(trace, process, i, &cost);
     line->enter_ms = (double)op->enter_ns / 1e6;
-    line->host_us = us(op->host_ns);
-    line->gpu_us = us(op->gpu_ns);
+    line->host_us = us(ct_op_host_ns(op));
+    line->gpu_us = us(ct_op_gpu_ns(op));
     line->kernel_us = kernel ? us(kernel->gpu_ns) : NAN;
     line->transfer_us = us(cost.transfer_ns);
     line->wait_us = us(cost.wait_ns);
@@ -179,7 +179,7 @@ static void fill_line(struct op_line *line, const struct wanted *wanted,
     const struct ct_op_class_row *cls = &p->classes[op->cls];
 
     line->rank = p->rank;
-    line->step = op->step;
+    line->step = ct_op_step(p, op);
     line->op = i;
     line->kind = ct_op_infos[cls->kind].name;
     line->role = wanted->roles ? ct_role_names[role_of(wanted, job, op)] : NULL;

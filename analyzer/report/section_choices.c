@@ -70,9 +70,9 @@ static double share_of(const struct ct_process *p,
     const struct ct_op_row *op = &p->ops[kernel->op];
 
     return kernel->launch == CT_NONE && op->launch == CT_NONE &&
-                   op->gpu_ns != CT_NO_TIME && op->gpu_ns > 0 &&
+                   ct_op_gpu_ns(op) != CT_NO_TIME && ct_op_gpu_ns(op) > 0 &&
                    !(op->flags & CT_FLAG_KERNEL)
-               ? (double)kernel->gpu_ns / (double)op->gpu_ns
+               ? (double)kernel->gpu_ns / (double)ct_op_gpu_ns(op)
                : NAN;
 }
 

@@ -48,7 +48,7 @@ static void add_process(struct graph_card *card, const struct ct_process *p)
     card->blind_ops += p->blind;
     for (int i = 0; i < p->nops && p->nkernels; i++)
         card->timed_ops += p->ops[i].flags & CT_FLAG_CAPTURED &&
-                           p->ops[i].gpu_ns != CT_NO_TIME;
+                           ct_op_gpu_ns(&p->ops[i]) != CT_NO_TIME;
     for (int i = 0; i < p->ngraphs; i++)
         add_graph(card, &p->graphs[i]);
     for (int i = 0; i < p->ngraph_launches; i++) {

@@ -112,12 +112,15 @@ static void measure_turns(struct sums *sums, const struct place *p, int k)
 static struct place place_of(const struct ct_op_row *op, enum ct_op base,
                              int use, int p2p, int64_t calls_ns)
 {
-    const bool timed = op->start_ns != CT_NO_TIME && op->gpu_ns != CT_NO_TIME;
-    const int64_t host = op->host_ns == CT_NO_TIME ? 0 : op->host_ns;
-    const int64_t start = timed ? op->start_ns : op->enter_ns;
+    const bool timed =
+        ct_op_start_ns(op) != CT_NO_TIME && ct_op_gpu_ns(op) != CT_NO_TIME;
+    const int64_t host =
+        ct_op_host_ns(op) == CT_NO_TIME ? 0 : ct_op_host_ns(op);
+    const int64_t start = timed ? ct_op_start_ns(op) : op->enter_ns;
 
-    return (struct place){use, start,    start + (timed ? op->gpu_ns : host),
-                          p2p, calls_ns, base};
+    return (struct place){
+        use, start,    start + (timed ? ct_op_gpu_ns(op) : host),
+        p2p, calls_ns, base};
 }
 
 static int use_of(const struct ct_uses *uses, const struct ct_process *process,

@@ -96,9 +96,9 @@ static bool is_cut(const struct ct_process *p, const struct ct_op_row *op,
         op->flags & (CT_FLAG_ZERO | CT_FLAG_CAPTURED))
         return false;
     lacks_rank = is_collective(p, op) && op->ordinal >= issued[comm->comm];
-    if (op->start_ns == CT_NO_TIME || op->gpu_ns == CT_NO_TIME)
+    if (ct_op_start_ns(op) == CT_NO_TIME || ct_op_gpu_ns(op) == CT_NO_TIME)
         return lacks_rank;
-    end = op->start_ns + op->gpu_ns;
+    end = ct_op_start_ns(op) + ct_op_gpu_ns(op);
     return end > comm->aborted_ns + slack ||
            (lacks_rank && end > comm->aborted_ns - slack);
 }
@@ -106,7 +106,7 @@ static bool is_cut(const struct ct_process *p, const struct ct_op_row *op,
 static void cut(struct ct_process *p, struct ct_op_row *op)
 {
     op->flags |= CT_FLAG_CUT | CT_FLAG_RUNNING;
-    op->gpu_ns = CT_NO_TIME;
+    op->gpu = ct_shorten_ns(CT_NO_TIME);
     if (op->launch == CT_NONE)
         return;
     p->launches[op->launch].flags |= CT_FLAG_CUT | CT_FLAG_RUNNING;

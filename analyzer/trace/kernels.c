@@ -48,14 +48,14 @@ static bool ties_clocks(const struct placing *s,
     const struct ct_op_row *op = &s->p->ops[kernel->op];
 
     return kernel->launch == CT_NONE && kernel->start_ns != CT_NO_TIME &&
-           op->launch == CT_NONE && op->start_ns != CT_NO_TIME &&
-           op->gpu_ns != CT_NO_TIME && !(op->flags & CT_FLAG_KERNEL);
+           op->launch == CT_NONE && ct_op_start_ns(op) != CT_NO_TIME &&
+           ct_op_gpu_ns(op) != CT_NO_TIME && !(op->flags & CT_FLAG_KERNEL);
 }
 
 static void tie(const struct placing *s, const struct ct_kernel_row *kernel)
 {
-    *clock_of(s, kernel) =
-        (struct clock){s->p->ops[kernel->op].start_ns - kernel->start_ns, true};
+    *clock_of(s, kernel) = (struct clock){
+        ct_op_start_ns(&s->p->ops[kernel->op]) - kernel->start_ns, true};
 }
 
 /* Until the first op that has both times its offset holds. */
@@ -86,8 +86,7 @@ static int64_t placed(const struct clock *clock, int64_t start_ns)
 
 static void set_time(struct ct_op_row *op, int64_t start_ns, int64_t gpu_ns)
 {
-    op->start_ns = start_ns;
-    op->gpu_ns = gpu_ns;
+    ct_op_set_gpu(op, start_ns, gpu_ns);
     op->flags |= CT_FLAG_KERNEL;
     op->flags &= ~(uint32_t)CT_FLAG_RUNNING;
 }
@@ -116,7 +115,7 @@ static void time_run(struct placing *s, const struct ct_kernel_row *kernel)
         tie(s, kernel);
     else if (op->launch != CT_NONE)
         extend(s, kernel);
-    else if (op->gpu_ns == CT_NO_TIME)
+    else if (ct_op_gpu_ns(op) == CT_NO_TIME)
         set_time(op, placed(clock_of(s, kernel), kernel->start_ns),
                  kernel->gpu_ns);
 }
@@ -131,7 +130,7 @@ static int time_replays(struct placing *s, const struct ct_kernel_row *kernels,
 
     while (n < most && kernels[n].op == kernels->op)
         n++;
-    if (op->gpu_ns != CT_NO_TIME || op->launch != CT_NONE)
+    if (ct_op_gpu_ns(op) != CT_NO_TIME || op->launch != CT_NONE)
         return n; /* an interval of its group is not known run by run */
     ns = ct_alloc((size_t)n, sizeof(*ns));
     for (i = 0; i < n; i++)
@@ -164,7 +163,7 @@ static void time_groups(struct placing *s)
         const struct ct_launch_row *launch =
             op->launch == CT_NONE ? NULL : &p->launches[op->launch];
 
-        if (launch && op->gpu_ns == CT_NO_TIME &&
+        if (launch && ct_op_gpu_ns(op) == CT_NO_TIME &&
             launch->flags & CT_FLAG_KERNEL)
             set_time(op, launch->start_ns, launch->gpu_ns);
     }

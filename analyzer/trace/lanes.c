@@ -68,9 +68,7 @@ static void begin_instance(struct ct_matching *m, const struct ct_lane *lane,
     m->job->instances[i] = (struct ct_instance){.comm = lane->comm,
                                                 .ordinal = ordinal,
                                                 .transfer_ns = INT64_MAX,
-                                                .usage = CT_NONE,
-                                                .src = lane->src,
-                                                .dst = lane->dst};
+                                                .usage = CT_NONE};
     m->signature_of[i] = CT_NONE;
 }
 

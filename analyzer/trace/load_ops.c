@@ -236,7 +236,7 @@ struct ct_op_row *ct_load_add_op(struct ct_loader *loader)
 
     p->ops = ct_grow(p->ops, &loader->op_capacity, p->nops, sizeof(*p->ops));
     op = &p->ops[p->nops++];
-    op->launch = op->instance = op->step = CT_NONE;
+    op->launch = op->instance = CT_NONE;
     return op;
 }
 
@@ -269,29 +269,26 @@ static void enter_launch(struct ct_loader *loader, struct ct_op_row *op,
     launch = &loader->process->launches[op->launch];
     if (launch->first_op == CT_NONE)
         launch->first_op = loader->process->nops - 1;
-    if (op->gpu_ns == CT_NO_TIME) {
-        op->start_ns = launch->start_ns;
-        op->gpu_ns = launch->gpu_ns;
-    }
+    if (ct_op_gpu_ns(op) == CT_NO_TIME)
+        ct_op_set_gpu(op, launch->start_ns, launch->gpu_ns);
 }
 
 static void read_op(struct ct_rows *rows, struct ct_op_row *op)
 {
     struct ct_loader *loader = rows->loader;
     int64_t class = ct_rows_int(rows, 1, "class", 0, INT64_MAX);
-    int64_t offset;
 
     op->cls = ct_ids_find(&loader->class_ids, class);
     op->ordinal = (uint32_t)ct_rows_int(rows, 2, "ordinal", 0, UINT32_MAX);
     op->enter_ns =
         ct_rows_int(rows, 4, "enter_ns", -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
-    op->host_ns =
-        ct_rows_opt(rows, 5, "host_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
-    offset = ct_rows_opt(rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS,
-                         CT_MAX_DURATION_NS, CT_NO_TIME);
-    op->start_ns = offset == CT_NO_TIME ? offset : op->enter_ns + offset;
-    op->gpu_ns =
-        ct_rows_opt(rows, 7, "gpu_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
+    op->host = ct_shorten_ns(
+        ct_rows_opt(rows, 5, "host_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME));
+    op->offset =
+        ct_shorten_ns(ct_rows_opt(rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS,
+                                  CT_MAX_DURATION_NS, CT_NO_TIME));
+    op->gpu = ct_shorten_ns(
+        ct_rows_opt(rows, 7, "gpu_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME));
     op->flags = ct_load_flags(
         loader, (uint32_t)ct_rows_opt(rows, 8, "flags", 0, UINT32_MAX, 0));
     op->flags &= ~(uint32_t)CT_FLAG_SIMULATED; /* only launches are */

@@ -79,9 +79,9 @@ void ct_load_last_sign(struct ct_loader *loader)
     for (i = 0; i < p->ncomms; i++)
         sign(p, p->comms[i].enter_ns, 0);
     for (i = 0; i < p->nops; i++) {
-        sign(p, p->ops[i].enter_ns, p->ops[i].host_ns);
-        if (p->ops[i].start_ns != CT_NO_TIME)
-            sign(p, p->ops[i].start_ns, p->ops[i].gpu_ns);
+        sign(p, p->ops[i].enter_ns, ct_op_host_ns(&p->ops[i]));
+        if (ct_op_start_ns(&p->ops[i]) != CT_NO_TIME)
+            sign(p, ct_op_start_ns(&p->ops[i]), ct_op_gpu_ns(&p->ops[i]));
     }
     if (p->end_ns != CT_NO_TIME)
         sign(p, p->end_ns, 0);

@@ -186,7 +186,7 @@ static void note_largest(struct ct_matching *m, struct ct_process *p,
     uint64_t bytes = p->classes[op->cls].bytes;
 
     if (launch->instance == CT_NONE ||
-        bytes > m->job->instances[launch->instance].bytes)
+        bytes > m->signatures[m->signature_of[launch->instance]].bytes)
         launch->instance = op->instance;
 }
 
@@ -195,6 +195,7 @@ static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
     struct ct_process *p = ct_process_at(m, i);
     const struct ct_class_info *info = &m->infos[i][op->cls];
     const struct ct_lane *lane = &m->lanes[info->lane];
+    const int64_t runs = ct_op_runs(p, op);
     struct ct_instance *instance;
     int *signature;
 
@@ -203,19 +204,18 @@ static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
     signature = &m->signature_of[op->instance];
     if (*signature == CT_NONE) {
         *signature = info->signature;
-        instance->base = m->signatures[info->signature].base;
-        instance->bytes = m->signatures[info->signature].bytes;
+        instance->base = (uint8_t)m->signatures[info->signature].base;
     } else if (*signature != info->signature) {
         instance->mismatch |= disagrees(m, *signature, info->signature);
     }
     instance->ranks++;
-    if (ct_op_runs(p, op) > instance->runs)
-        instance->runs = ct_op_runs(p, op);
+    if (runs > instance->runs)
+        instance->runs = runs > UINT32_MAX ? UINT32_MAX : (uint32_t)runs;
     instance->grouped |= shares_launch(p, op);
     instance->cut |= (op->flags & CT_FLAG_CUT) != 0;
     if (op->launch != CT_NONE)
         note_largest(m, p, op);
-    if (op->gpu_ns != CT_NO_TIME)
+    if (ct_op_gpu_ns(op) != CT_NO_TIME)
         ct_transfer_add(
             m, i, op, info, instance,
             lane->side == CT_NONE

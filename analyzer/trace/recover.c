@@ -211,8 +211,8 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     op->cls = class_row(loader, classes, &class);
     op->ordinal = (uint32_t)slot->u.call.ordinal;
     op->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
-    op->host_ns = host_time(slot, op->enter_ns);
-    op->start_ns = op->gpu_ns = CT_NO_TIME;
+    op->host = ct_shorten_ns(host_time(slot, op->enter_ns));
+    ct_op_set_gpu(op, CT_NO_TIME, CT_NO_TIME);
     op->flags = flags_of(loader, slot) & ~(uint32_t)CT_FLAG_SIMULATED;
     if (slot->grp) {
         op->launch =
@@ -301,10 +301,10 @@ static void finish_op(struct ct_loader *loader, const struct ct_slot *slot)
     finish_launch(loader, slot, id_of(position));
     finish_graph_launch(loader, slot, id_of(position));
     i = ct_ids_find(&loader->op_ids, id_of(position));
-    if (i == CT_NONE || loader->process->ops[i].host_ns != CT_NO_TIME)
+    if (i == CT_NONE || ct_op_host_ns(&loader->process->ops[i]) != CT_NO_TIME)
         return;
     op = &loader->process->ops[i];
-    op->host_ns = host_time(slot, op->enter_ns);
+    op->host = ct_shorten_ns(host_time(slot, op->enter_ns));
     op->flags = finished_flags(loader, op->flags, slot);
 }
 

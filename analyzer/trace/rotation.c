@@ -112,10 +112,10 @@ static void sum_durations(struct rotation *r)
             const int w =
                 op->instance == CT_NONE ? CT_NONE : r->window_of[op->instance];
 
-            if (w != CT_NONE && op->gpu_ns != CT_NO_TIME)
+            if (w != CT_NONE && ct_op_gpu_ns(op) != CT_NO_TIME)
                 r->sums[r->windows[w].sums +
                         process->comms[process->classes[op->cls].comm].rank] +=
-                    (double)op->gpu_ns;
+                    (double)ct_op_gpu_ns(op);
         }
     }
 }

@@ -17,7 +17,7 @@ static bool has_begun(const struct ct_job *job, const struct ct_op_row *op,
 {
     const struct ct_instance *instance = &job->instances[op->instance];
 
-    if (op->gpu_ns != CT_NO_TIME)
+    if (ct_op_gpu_ns(op) != CT_NO_TIME)
         return true;
     if (instance->mismatch)
         return false;

@@ -98,16 +98,6 @@ static void find_ops(const struct ct_stream *s)
     }
 }
 
-static void assign_ops(struct ct_process *p)
-{
-    int i, o;
-
-    for (i = 0; i < p->nsteps; i++)
-        for (o = p->steps[i].first_op; o <= p->steps[i].last_op; o++)
-            if (ct_op_graph(p, &p->ops[o]) == CT_NONE)
-                p->ops[o].step = i;
-}
-
 static void cut_process(void *context, int i)
 {
     struct cutting *cutting = context;
@@ -131,17 +121,12 @@ static void cut_process(void *context, int i)
         }
         time_steps(&stream);
         find_ops(&stream);
-        assign_ops(p);
     }
     ct_stream_release(&stream);
 }
 
 static void forget_steps(struct ct_process *p)
 {
-    int o;
-
-    for (o = 0; o < p->nops; o++)
-        p->ops[o].step = CT_NONE;
     free(p->steps);
     p->steps = NULL;
     p->nsteps = 0;
@@ -272,4 +257,24 @@ void ct_trace_steps(struct ct_trace *trace, struct ct_job *job)
     job->step_ns = median_duration(trace, job);
     for (i = 0; i < job->nprocesses; i++)
         ct_arena_adopt(trace->arena, trace->processes[job->processes[i]].steps);
+}
+
+/* Steps follow each other; of an empty one last is below first. */
+int ct_op_step(const struct ct_process *p, const struct ct_op_row *op)
+{
+    const int at = (int)(op - p->ops);
+    int low = 0, high = p->nsteps - 1;
+
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+
+        if (p->steps[middle].last_op < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return p->nsteps && at >= p->steps[low].first_op &&
+                   at <= p->steps[low].last_op && ct_op_graph(p, op) == CT_NONE
+               ? low
+               : CT_NONE;
 }

@@ -104,7 +104,8 @@ bool ct_stream_timed(const struct ct_stream *s, int at)
 {
     const struct ct_op_row *op = op_at(s, at);
 
-    return op && op->start_ns != CT_NO_TIME && op->gpu_ns != CT_NO_TIME;
+    return op && ct_op_start_ns(op) != CT_NO_TIME &&
+           ct_op_gpu_ns(op) != CT_NO_TIME;
 }
 
 int64_t ct_stream_enter(const struct ct_stream *s, int at)
@@ -118,18 +119,18 @@ int64_t ct_stream_begin(const struct ct_stream *s, int at)
 {
     const struct ct_op_row *op = op_at(s, at);
 
-    return op && s->on_gpu && op->start_ns != CT_NO_TIME
-               ? op->start_ns
+    return op && s->on_gpu && ct_op_start_ns(op) != CT_NO_TIME
+               ? ct_op_start_ns(op)
                : ct_stream_enter(s, at);
 }
 
 int64_t ct_stream_end(const struct ct_stream *s, int at)
 {
     const struct ct_op_row *op = op_at(s, at);
-    int64_t host_ns = op ? op->host_ns : launch_at(s, at)->host_ns;
+    int64_t host_ns = op ? ct_op_host_ns(op) : launch_at(s, at)->host_ns;
 
     if (s->on_gpu && ct_stream_timed(s, at))
-        return op->start_ns + op->gpu_ns;
+        return ct_op_start_ns(op) + ct_op_gpu_ns(op);
     return ct_stream_enter(s, at) + (host_ns == CT_NO_TIME ? 0 : host_ns);
 }
 

@@ -29,9 +29,9 @@
 
 #include "commtrace/ops.h"
 #include "trace/link_rows.h"
+#include "trace/short_ns.h"
 
 #define CT_NONE (-1)
-#define CT_NO_TIME INT64_MIN
 
 /* What is true of an op by its row in nccl_ops.def. */
 struct ct_op_info {
@@ -88,19 +88,50 @@ struct ct_stack_row {
     bool cut;               /* it goes on */
 };
 
-struct ct_op_row {
+struct ct_op_row { /* 40 bytes: there are as many as calls */
     int64_t enter_ns;
-    int64_t host_ns;  /* CT_NO_TIME: never returned */
-    int64_t start_ns; /* on the GPU; CT_NO_TIME: unknown. For an op of a group
-                         the interval of its launch */
-    int64_t gpu_ns;   /* duration; CT_NO_TIME: unknown */
-    int32_t cls;      /* index in classes */
+    /* Read by ct_op_host_ns, ct_op_start_ns, ct_op_gpu_ns. */
+    struct ct_short_ns host, offset, gpu; /* offset: GPU start - enter_ns */
+    int32_t cls;                          /* index in classes */
     uint32_t ordinal;
     uint32_t flags;
     int32_t launch;   /* index in launches; CT_NONE: not grouped */
     int32_t instance; /* index in ct_job.instances; CT_NONE */
-    int32_t step;     /* index in steps; CT_NONE */
 };
+
+/* The time of the call; CT_NO_TIME: it never returned. */
+static inline int64_t ct_op_host_ns(const struct ct_op_row *op)
+{
+    return ct_full_ns(op->host);
+}
+
+/* When it began on the GPU, for an op of a group when its launch did;
+ * CT_NO_TIME: unknown. */
+static inline int64_t ct_op_start_ns(const struct ct_op_row *op)
+{
+    const int64_t offset = ct_full_ns(op->offset);
+
+    return offset == CT_NO_TIME ? CT_NO_TIME : op->enter_ns + offset;
+}
+
+/* How long it, or its launch, took on the GPU; CT_NO_TIME: unknown. */
+static inline int64_t ct_op_gpu_ns(const struct ct_op_row *op)
+{
+    return ct_full_ns(op->gpu);
+}
+
+/* Either may be CT_NO_TIME: some kernels are timed without a place. */
+static inline void ct_op_set_gpu(struct ct_op_row *op, int64_t start_ns,
+                                 int64_t gpu_ns)
+{
+    int64_t offset;
+
+    if (start_ns == CT_NO_TIME ||
+        __builtin_sub_overflow(start_ns, op->enter_ns, &offset))
+        offset = CT_NO_TIME;
+    op->offset = ct_shorten_ns(offset);
+    op->gpu = ct_shorten_ns(gpu_ns);
+}
 
 struct ct_launch_row {
     int64_t enter_ns, host_ns, start_ns, gpu_ns;
@@ -336,20 +367,18 @@ struct ct_link_fact {
 /* One communication over all its ranks: a collective, or a send with its recv
  * (base SEND). Ops of one group launch are instances of their own; they share
  * its interval by their bytes, and say so. */
-struct ct_instance {
-    int comm; /* index in ct_job.comms */
-    enum ct_op base;
+struct ct_instance { /* what it has in common with others is in its usage */
+    int comm;        /* index in ct_job.comms */
+    int usage;       /* index in ct_job.usages */
     uint32_t ordinal;
-    int64_t runs;        /* 1, or launches of what it was captured into */
-    int usage;           /* index in ct_job.usages */
-    uint64_t bytes;      /* S */
+    uint32_t runs;       /* 1, or launches of what it was captured into */
+    uint32_t ranks;      /* records found */
+    uint32_t timed;      /* of them with a GPU time */
     int64_t transfer_ns; /* CT_NO_TIME: unknown */
     int64_t wait_sum_ns; /* duration - transfer over the ranks that were timed;
                             a late rank's may be negative, the sum is not */
     int64_t wait_max_ns;
-    uint32_t ranks;  /* records found */
-    uint32_t timed;  /* of them with a GPU time */
-    int src, dst;    /* p2p: ranks in comm; CT_NONE */
+    uint8_t base;    /* enum ct_op */
     bool grouped;    /* several ops in one launch: one sample, no alpha-beta */
     bool bound;      /* transfer is an upper bound: a rank is missing */
     bool overlapped; /* p2p or ROOTED whose receiver came late: transfer hidden,
@@ -434,6 +463,13 @@ int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
                   char *error, size_t error_size);
 void ct_trace_free(struct ct_trace *trace);
 
+/* What instance is an example of: its size, and for p2p its edge. */
+static inline const struct ct_usage *
+ct_usage_of(const struct ct_job *job, const struct ct_instance *instance)
+{
+    return &job->usages[instance->usage];
+}
+
 /* The graph whose launches tell how often op ran; CT_NONE: it counts where it
  * was called, since it was not captured or no launch can have been seen. */
 static inline int ct_op_graph(const struct ct_process *p,
@@ -450,6 +486,9 @@ static inline int64_t ct_op_runs(const struct ct_process *p,
 
     return graph == CT_NONE ? 1 : p->graphs[graph].runs;
 }
+
+/* Step of op, of p's ops; CT_NONE: in none, or a graph's launches tell. */
+int ct_op_step(const struct ct_process *p, const struct ct_op_row *op);
 
 /* The two processes read one clock: same boot of the same node. */
 bool ct_same_clock(const struct ct_process *a, const struct ct_process *b);

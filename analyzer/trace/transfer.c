@@ -42,14 +42,14 @@ static int64_t own_time(const struct ct_process *p, const struct ct_op_row *op,
     uint64_t whole;
 
     if (op->launch == CT_NONE || cls == CT_ONE_SIDED)
-        return op->gpu_ns;
+        return ct_op_gpu_ns(op);
     launch = &p->launches[op->launch];
     if (cls == CT_SEND && launch->recv_bytes + launch->coll_bytes > 0)
         return 0;
     whole = cls == CT_RECV   ? launch->recv_bytes
             : cls == CT_SEND ? launch->send_bytes
                              : launch->coll_bytes;
-    return share_of(op->gpu_ns, p->classes[op->cls].bytes, whole);
+    return share_of(ct_op_gpu_ns(op), p->classes[op->cls].bytes, whole);
 }
 
 static void add_side(struct ct_matching *m, int i, const struct ct_process *p,
@@ -57,7 +57,8 @@ static void add_side(struct ct_matching *m, int i, const struct ct_process *p,
                      const struct ct_class_info *info, struct ct_side *side,
                      int64_t ns)
 {
-    int64_t start = p->t0_ns + op->start_ns, end = start + op->gpu_ns;
+    int64_t start = p->t0_ns + ct_op_start_ns(op),
+            end = start + ct_op_gpu_ns(op);
 
     if (side->clock == CT_NONE)
         side->clock = m->clocks[i];
@@ -75,8 +76,8 @@ static void add_side(struct ct_matching *m, int i, const struct ct_process *p,
     side->recv_start = start;
     side->recv_sum = ct_add_time(side->recv_sum, ns);
     side->nrecv++;
-    if (op->launch != CT_NONE && op->gpu_ns > 0)
-        side->share = (double)ns / (double)op->gpu_ns;
+    if (op->launch != CT_NONE && ct_op_gpu_ns(op) > 0)
+        side->share = (double)ns / (double)ct_op_gpu_ns(op);
 }
 
 void ct_transfer_add(struct ct_matching *m, int process_number,
@@ -94,7 +95,7 @@ void ct_transfer_add(struct ct_matching *m, int process_number,
     if (ns > instance->wait_max_ns)
         instance->wait_max_ns = ns;
     instance->wait_sum_ns = ct_add_time(instance->wait_sum_ns, ns);
-    if (side && op->start_ns != CT_NO_TIME)
+    if (side && ct_op_start_ns(op) != CT_NO_TIME)
         add_side(m, process_number, p, op, info, side, ns);
     else if (side)
         side->many_clocks = true;
@@ -238,9 +239,10 @@ static void finish_far(struct ct_matching *m, const struct ct_lane *lane)
         if (is_far(&m->job->instances[lane->first + i],
                    &m->sides[lane->side + i])) {
             far = ct_grow(far, &capacity, n, sizeof(*far));
-            far[n++] = (struct far){m->sides[lane->side + i].recv_sum,
-                                    m->job->instances[lane->first + i].bytes,
-                                    lane->first + i};
+            far[n++] = (struct far){
+                m->sides[lane->side + i].recv_sum,
+                ct_usage_of(m->job, &m->job->instances[lane->first + i])->bytes,
+                lane->first + i};
         }
     if (n)
         qsort(far, (size_t)n, sizeof(*far), by_size_and_time);
@@ -315,7 +317,7 @@ bool ct_op_cost(const struct ct_trace *trace, int process, int op,
     int64_t own, transfer;
 
     *cost = (struct ct_op_cost){CT_NO_TIME, CT_NO_TIME};
-    if (row->gpu_ns == CT_NO_TIME || row->instance == CT_NONE)
+    if (ct_op_gpu_ns(row) == CT_NO_TIME || row->instance == CT_NONE)
         return false;
     instance = &trace->jobs[p->job].instances[row->instance];
     if (instance->transfer_ns == CT_NO_TIME)

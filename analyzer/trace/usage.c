@@ -228,9 +228,10 @@ static void set_places(struct ct_trace *trace, struct ct_job *job)
 
 static int64_t end_of(const struct ct_op_row *op)
 {
-    if (op->start_ns != CT_NO_TIME && op->gpu_ns != CT_NO_TIME)
-        return op->start_ns + op->gpu_ns;
-    return op->enter_ns + (op->host_ns == CT_NO_TIME ? 0 : op->host_ns);
+    if (ct_op_start_ns(op) != CT_NO_TIME && ct_op_gpu_ns(op) != CT_NO_TIME)
+        return ct_op_start_ns(op) + ct_op_gpu_ns(op);
+    return op->enter_ns +
+           (ct_op_host_ns(op) == CT_NO_TIME ? 0 : ct_op_host_ns(op));
 }
 
 static void reach(struct ct_job *job, const struct ct_process *p,

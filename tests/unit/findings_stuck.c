@@ -78,7 +78,7 @@ static void abort_at(sqlite3 *db, int comm, long at)
 static bool is_cut(const struct ct_op_row *op)
 {
     return op->flags & CT_FLAG_CUT && op->flags & CT_FLAG_RUNNING &&
-           op->gpu_ns == CT_NO_TIME;
+           ct_op_gpu_ns(op) == CT_NO_TIME;
 }
 
 /* Rank 1 skips a collective; the others' watchdogs abort after 10 s. */

@@ -139,7 +139,7 @@ static void test_clocks_apart(void **state)
         for (int i = 0; i < trace->nprocesses; i++)
             trace->processes[i].t0_ns = i * i * INT64_C(1234567891);
         for (int i = 0; i < trace->jobs[0].ninstances; i++)
-            if (trace->jobs[0].instances[i].src != CT_NONE)
+            if (ct_is_p2p(trace->jobs[0].instances[i].base))
                 trace->jobs[0].instances[i].transfer_ns = CT_NO_TIME;
         struct ct_roles *roles = ct_roles_build(trace, &trace->jobs[0]);
 

@@ -104,8 +104,7 @@ static void issue(struct maker *maker, int rank, const struct item *item)
         (struct ct_op_row){.cls = class_of(process, item, bytes),
                            .ordinal = call->ordinal,
                            .launch = CT_NONE,
-                           .instance = CT_NONE,
-                           .step = CT_NONE};
+                           .instance = CT_NONE};
 }
 
 static struct call *find_call(struct maker *maker, int rank, int comm,
@@ -139,13 +138,10 @@ static struct ct_instance *new_instance(struct maker *maker,
                                 &maker->instances_room, sizeof *job->instances);
     instance = &job->instances[job->ninstances++];
     *instance = (struct ct_instance){.comm = call->comm,
-                                     .base = call->base,
+                                     .base = (uint8_t)call->base,
                                      .ordinal = call->ordinal,
-                                     .bytes = call->bytes,
                                      .transfer_ns = (int64_t)(us * 1e3),
-                                     .usage = CT_NONE,
-                                     .src = CT_NONE,
-                                     .dst = CT_NONE};
+                                     .usage = CT_NONE};
     return instance;
 }
 
@@ -208,10 +204,8 @@ static bool settle_p2p(struct maker *maker, int rank, struct call *call)
                            ? fmax(send ? other->start : call->start, sent + us)
                            : fmax(call->start, other->start) + us;
     const int index = maker->job.ninstances;
-    struct ct_instance *instance = new_instance(maker, send ? call : other, us);
 
-    instance->src = send ? self : call->peer;
-    instance->dst = send ? call->peer : self;
+    new_instance(maker, send ? call : other, us);
     struct call *const sender = send ? call : other;
     struct call *const receiver = send ? other : call;
 
@@ -256,9 +250,9 @@ static bool finish_calls(struct maker *maker, int rank, int first)
     for (int i = first; i < state->ncalls; i++) {
         struct ct_op_row *op = &process->ops[state->calls[i].op];
 
-        op->enter_ns = op->start_ns = (int64_t)(state->now * 1e3);
-        op->gpu_ns = (int64_t)((end - state->now) * 1e3);
-        op->host_ns = 3000;
+        op->enter_ns = (int64_t)(state->now * 1e3);
+        op->host = ct_shorten_ns(3000);
+        ct_op_set_gpu(op, op->enter_ns, (int64_t)((end - state->now) * 1e3));
         op->flags = CT_FLAG_EVENT;
     }
     state->now = end;
@@ -278,8 +272,8 @@ static void close_group(struct maker *maker, int rank, int first)
                 (size_t)process->nlaunches * sizeof *process->launches);
     process->launches[id] =
         (struct ct_launch_row){.enter_ns = op->enter_ns,
-                               .start_ns = op->start_ns,
-                               .gpu_ns = op->gpu_ns,
+                               .start_ns = ct_op_start_ns(op),
+                               .gpu_ns = ct_op_gpu_ns(op),
                                .comm = state->calls[first].comm,
                                .nops = state->ncalls - first,
                                .first_op = state->calls[first].op,
@@ -304,8 +298,6 @@ static void close_step(struct maker *maker, int rank, enum ct_step_kind kind)
         last->end_ns = now;
         last->last_op = process->nops - 1;
         last->kind = kind;
-        for (int i = last->first_op; i <= last->last_op; i++)
-            process->ops[i].step = process->nsteps - 1;
     }
     if (kind == CT_STEP_STEADY)
         maker->ranks[rank].steady_us += maker->ranks[rank].busy;

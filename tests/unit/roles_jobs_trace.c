@@ -7,17 +7,20 @@
 
 static struct ct_usage *usage_for(struct maker *maker,
                                   const struct ct_instance *instance,
-                                  const struct ct_op_class_row *cls,
+                                  const struct ct_op_class_row *cls, int rank,
                                   bool grouped)
 {
+    const bool p2p = maker_is_p2p(instance->base);
+    const int src = cls->kind == CT_OP_SEND ? rank : cls->peer;
+    const int dst = cls->kind == CT_OP_SEND ? cls->peer : rank;
     struct ct_job *job = &maker->job;
 
     for (int i = 0; i < job->nusages; i++) {
         struct ct_usage *usage = &job->usages[i];
 
         if (usage->comm == instance->comm && usage->base == instance->base &&
-            usage->bytes == instance->bytes && usage->redop == cls->redop &&
-            usage->src == instance->src && usage->dst == instance->dst &&
+            usage->bytes == cls->bytes && usage->redop == cls->redop &&
+            (!p2p || (usage->src == src && usage->dst == dst)) &&
             usage->grouped == grouped)
             return usage;
     }
@@ -32,15 +35,13 @@ static struct ct_usage *usage_for(struct maker *maker,
         .type = CT_TYPE_FLOAT32,
         .redop = cls->redop,
         .count = cls->count,
-        .bytes = instance->bytes,
-        .src = instance->src,
-        .dst = instance->dst,
+        .bytes = cls->bytes,
+        .src = p2p ? src : CT_NONE,
+        .dst = p2p ? dst : CT_NONE,
         .grouped = grouped,
-        .link =
-            maker_is_p2p(instance->base)
-                ? maker_pair_link(maker, comm->members[instance->src].process,
-                                  comm->members[instance->dst].process)
-                : comm->link,
+        .link = p2p ? maker_pair_link(maker, comm->members[src].process,
+                                      comm->members[dst].process)
+                    : comm->link,
         .evidence = "made",
         .samples = calloc(4096, sizeof *usage->samples)};
     return usage;
@@ -71,7 +72,9 @@ static void finish_usage(struct ct_usage *usage, int steps)
 static void count_op(struct maker *maker, const struct ct_process *process,
                      int i)
 {
+    const int step = ct_op_step(process, &process->ops[i]);
     const struct ct_op_row *op = &process->ops[i];
+    const struct ct_op_class_row *cls = &process->classes[op->cls];
     struct ct_instance *instance;
     struct ct_usage *usage;
 
@@ -80,13 +83,13 @@ static void count_op(struct maker *maker, const struct ct_process *process,
     instance = &maker->job.instances[op->instance];
     if (instance->ranks++ > 0)
         return;
-    usage = usage_for(maker, instance, &process->classes[op->cls],
+    usage = usage_for(maker, instance, cls, process->comms[cls->comm].rank,
                       op->launch != CT_NONE &&
                           process->launches[op->launch].nops > 1);
     instance->usage = (int)(usage - maker->job.usages);
     usage->calls++;
     usage->transfer_ns += instance->transfer_ns;
-    if (op->step != CT_NONE && process->steps[op->step].kind == CT_STEP_STEADY)
+    if (step != CT_NONE && process->steps[step].kind == CT_STEP_STEADY)
         usage->per_step += 1;
     if (usage->nsamples < 4096)
         usage->samples[usage->nsamples++] = instance->transfer_ns;

@@ -243,7 +243,7 @@ static void test_steps_of_graphs(void **state)
         assert_true(fabs(usage->per_step - per_step) < 1e-9);
     }
     for (k = 0; k < p->nops; k++)
-        assert_true(p->ops[k].step == CT_NONE || k < 3 * CALLED);
+        assert_true(ct_op_step(p, &p->ops[k]) == CT_NONE || k < 3 * CALLED);
     files_close(trace, folder);
 }
 

@@ -224,7 +224,7 @@ static void test_one_process(void **state)
     assert_int_equal(trace->processes[1].comms[1].parent, 0);
     assert_int_equal(trace->processes[1].nops, 2);
     assert_int_equal(trace->processes[1].launches[0].first_op, 1);
-    assert_int_equal(trace->processes[1].ops[1].gpu_ns, 50);
+    assert_int_equal(ct_op_gpu_ns(&trace->processes[1].ops[1]), 50);
     assert_int_equal(trace->processes[1].rank, 1);
     assert_int_equal(trace->jobs[0].world_size, 2);
     assert_int_equal(trace->jobs[0].lost_ops, 9);

@@ -44,8 +44,8 @@ static void kernel(sqlite3 *db, int id, int n, int launch, long start, long ns)
 static void expect_op(const struct ct_process *p, int op, int64_t start,
                       int64_t ns, bool by_kernel)
 {
-    assert_int_equal(p->ops[op].start_ns, start);
-    assert_int_equal(p->ops[op].gpu_ns, ns);
+    assert_int_equal(ct_op_start_ns(&p->ops[op]), start);
+    assert_int_equal(ct_op_gpu_ns(&p->ops[op]), ns);
     assert_int_equal((p->ops[op].flags & CT_FLAG_KERNEL) != 0, by_kernel);
 }
 
@@ -182,7 +182,7 @@ static void test_replays(void **state)
     expect_op(p, 0, 10000, 1000, false);
     for (i = 1; i <= 2; i++) {
         expect_op(p, i, CT_NO_TIME, 1410, true);
-        assert_int_equal(trace->processes[1].ops[i].gpu_ns, 1020);
+        assert_int_equal(ct_op_gpu_ns(&trace->processes[1].ops[i]), 1020);
         assert_int_equal(files_instance(trace, 0, i)->transfer_ns, 1010);
         assert_int_equal(files_instance(trace, 0, i)->runs, 3);
         assert_int_equal(files_wait(trace, 0, i), 400);

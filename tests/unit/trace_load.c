@@ -70,14 +70,14 @@ static void test_rows(void **state)
     assert_int_equal(p->classes[1].bytes, 80); /* S: all shares */
     assert_int_equal(p->classes[2].peer, 0);
     assert_int_equal(p->ops[0].enter_ns, 4000);
-    assert_int_equal(p->ops[0].host_ns, 500);
-    assert_int_equal(p->ops[0].start_ns, 5000);
-    assert_int_equal(p->ops[0].gpu_ns, 700);
+    assert_int_equal(ct_op_host_ns(&p->ops[0]), 500);
+    assert_int_equal(ct_op_start_ns(&p->ops[0]), 5000);
+    assert_int_equal(ct_op_gpu_ns(&p->ops[0]), 700);
     assert_int_equal(p->ops[1].ordinal, 1);
     assert_int_equal(p->ops[1].cls, 1);
     assert_int_equal(p->ops[2].cls, 2);
-    assert_int_equal(p->ops[2].host_ns, CT_NO_TIME);
-    assert_int_equal(p->ops[2].start_ns, CT_NO_TIME);
+    assert_int_equal(ct_op_host_ns(&p->ops[2]), CT_NO_TIME);
+    assert_int_equal(ct_op_start_ns(&p->ops[2]), CT_NO_TIME);
     assert_int_equal(p->lost, 3);
     assert_int_equal(trace->jobs[0].in_flight, 1);
     assert_int_equal(trace->jobs[0].lost_ops, 3);
@@ -156,7 +156,7 @@ static void test_version_1(void **state)
     assert_int_equal(p->nops, 3);
     assert_int_equal(p->ops[2].ordinal, 2);
     assert_int_equal(p->classes[p->ops[2].cls].kind, CT_OP_ALL_REDUCE);
-    assert_true(p->ops[2].gpu_ns > 2000000);
+    assert_true(ct_op_gpu_ns(&p->ops[2]) > 2000000);
     assert_int_equal(p->nevents, 3);
     files_close(trace, folder);
 }

@@ -32,7 +32,7 @@ static void test_all_reduce(void **state)
         assert_int_equal(job->nusages, 1);
         assert_int_equal(i->ranks, 3);
         assert_int_equal(i->timed, 3);
-        assert_int_equal(i->bytes, 4000);
+        assert_int_equal(ct_usage_of(job, i)->bytes, 4000);
         assert_int_equal(i->transfer_ns, 800); /* of the last to come */
         assert_int_equal(i->wait_sum_ns, 200 + 100);
         assert_int_equal(i->wait_max_ns, 200);
@@ -151,8 +151,9 @@ static void test_groups(void **state)
         i = files_instance(trace, 0, 3);
         assert_true(i->grouped);
         assert_int_equal(i->transfer_ns, 1000);
-        assert_int_equal(i->src, 0);
-        assert_int_equal(files_instance(trace, 0, 4)->src, 1);
+        assert_int_equal(ct_usage_of(trace->jobs, i)->src, 0);
+        assert_int_equal(
+            ct_usage_of(trace->jobs, files_instance(trace, 0, 4))->src, 1);
         assert_int_equal(files_wait(trace, 0, 4), 1000);
         assert_int_equal(files_wait(trace, 0, 3), 0);
         assert_ptr_equal(files_instance(trace, 0, 4),
@@ -367,8 +368,8 @@ static void test_one_sided(void **state)
     wait = files_instance(trace, 1, 0);
     reduce = files_instance(trace, 1, 2);
     assert_int_equal(put->ranks, 1);
-    assert_int_equal(put->src, 0);
-    assert_int_equal(put->dst, 1);
+    assert_int_equal(ct_usage_of(trace->jobs, put)->src, 0);
+    assert_int_equal(ct_usage_of(trace->jobs, put)->dst, 1);
     assert_int_equal(put->transfer_ns, 300);
     assert_true(put->bound);
     assert_int_equal(wait->transfer_ns, 0);

@@ -231,12 +231,12 @@ static void test_recover(void **state)
     assert_int_equal(p->first_refused.comm, 1);
     assert_int_equal(p->first_refused.result, 5);
     assert_int_equal(p->recovered, 4);
-    assert_int_equal(p->ops[1].host_ns, 700);
+    assert_int_equal(ct_op_host_ns(&p->ops[1]), 700);
     assert_int_equal(p->ops[1].flags, CT_FLAG_RUNNING);
     assert_int_equal(p->ops[2].ordinal, 2);
     assert_int_equal(p->ops[2].enter_ns, 6000);
-    assert_int_equal(p->ops[2].host_ns, 300);
-    assert_int_equal(p->ops[2].gpu_ns, CT_NO_TIME);
+    assert_int_equal(ct_op_host_ns(&p->ops[2]), 300);
+    assert_int_equal(ct_op_gpu_ns(&p->ops[2]), CT_NO_TIME);
     assert_int_equal(p->ops[2].flags,
                      CT_FLAG_IN_PLACE | CT_FLAG_RECOVERED | CT_FLAG_RUNNING);
     assert_int_equal(p->classes[p->ops[2].cls].bytes, 4000);
@@ -245,7 +245,7 @@ static void test_recover(void **state)
     assert_int_equal(p->comms[1].parent, 0);
     assert_string_equal(p->comms[1].origin, "split");
     assert_string_equal(p->comms[1].name, "tp");
-    assert_int_equal(p->ops[3].host_ns, CT_NO_TIME);
+    assert_int_equal(ct_op_host_ns(&p->ops[3]), CT_NO_TIME);
     assert_true(p->ops[3].flags & CT_FLAG_IN_CALL);
     assert_int_equal(p->ops[3].launch, 0);
     assert_int_equal(p->launches[0].first_op, 3);

@@ -83,13 +83,11 @@ static void add_call(struct world *w, int call, const double *start,
                                      .ordinal = (uint32_t)call,
                                      .transfer_ns = INT64_MAX,
                                      .ranks = (uint32_t)n,
-                                     .timed = (uint32_t)n,
-                                     .src = CT_NONE,
-                                     .dst = CT_NONE};
+                                     .timed = (uint32_t)n};
     for (int i = 0; i < n; i++) {
         const int64_t ns = (int64_t)(end[i] - start[i]);
 
-        w->ops[i][call] = (struct ct_op_row){.gpu_ns = ns,
+        w->ops[i][call] = (struct ct_op_row){.gpu = ct_shorten_ns(ns),
                                              .ordinal = (uint32_t)call,
                                              .launch = CT_NONE,
                                              .instance = call};
@@ -172,7 +170,7 @@ static struct result locate(struct world *w, int n)
             assert_true(ct_op_cost(&w->trace, rank, i, &cost));
             assert_int_equal(cost.transfer_ns, instance->transfer_ns);
             assert_int_equal(cost.transfer_ns + cost.wait_ns,
-                             w->ops[rank][i].gpu_ns);
+                             ct_op_gpu_ns(&w->ops[rank][i]));
             sum += cost.wait_ns;
         }
         assert_int_equal(sum, instance->wait_sum_ns);

@@ -56,7 +56,6 @@ static void skew(struct skewed *s, int nranks, double kappa, double most_skew,
 
         s->instances[i] = (struct ct_instance){
             .base = CT_OP_ALL_REDUCE,
-            .bytes = 65536,
             .transfer_ns = (int64_t)(shortest * 1e3),
             .ranks = (uint32_t)nranks,
             .timed = (uint32_t)nranks,

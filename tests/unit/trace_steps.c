@@ -150,9 +150,12 @@ static void test_step_times(void **state)
                         trace->jobs[0].step_ns * 101 / 100);
     }
     for (i = 0; i < p->nops; i++)
-        if (p->ops[i].step != CT_NONE) {
-            assert_true(i >= p->steps[p->ops[i].step].first_op);
-            assert_true(i <= p->steps[p->ops[i].step].last_op);
+        if (ct_op_step(p, &p->ops[i]) != CT_NONE) {
+            const struct ct_step_row *step =
+                &p->steps[ct_op_step(p, &p->ops[i])];
+
+            assert_true(i >= step->first_op);
+            assert_true(i <= step->last_op);
         }
     files_close(trace, folder);
 }

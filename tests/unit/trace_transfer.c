@@ -40,8 +40,8 @@ static void test_p2p_on_one_clock(void **state)
 
     (void)state;
     assert_int_equal(i->base, CT_OP_SEND);
-    assert_int_equal(i->src, 0);
-    assert_int_equal(i->dst, 1);
+    assert_int_equal(ct_usage_of(trace->jobs, i)->src, 0);
+    assert_int_equal(ct_usage_of(trace->jobs, i)->dst, 1);
     assert_int_equal(i->ranks, 2);
     assert_int_equal(i->transfer_ns, 1000);
     assert_int_equal(i->wait_sum_ns, 2000);
