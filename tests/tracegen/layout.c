@@ -34,10 +34,72 @@ static const struct {
     [COMM_TP] = {"TP", ALONG(TP)},
     [COMM_PP] = {"PP", ALONG(PP)},
     [COMM_DP] = {"DP", ALONG(CP) | ALONG(IN) | ALONG(DP)},
+    [COMM_CP] = {"CP", ALONG(CP)},
+    [COMM_EP] = {"EP", ALONG(IN)},
+    [COMM_EXPERT_DP] = {"DP", ALONG(CP) | ALONG(DP)},
+    [COMM_SHARD] = {"DP", ALONG(CP) | ALONG(IN)},
+    [COMM_REPLICAS] = {"DP", ALONG(DP)},
+    [COMM_GATHER] = {"DP", ALONG(CP) | ALONG(IN)},
+    [COMM_MODEL] = {"control", ALONG(TP) | ALONG(PP)},
+    [COMM_EMBEDDING] = {"embedding", ALONG(PP)},
 };
 
-const char *layout_role(enum comm_kind kind)
+/* FSDP over a part of the ranks; the parts hold the same. */
+static bool is_hybrid(const struct options *o)
 {
+    return o->job.zero == 3 && o->job.shard > 1 && o->degree[DP] > 1;
+}
+
+static unsigned axes_of(const struct options *o, enum comm_kind kind)
+{
+    if (kind == COMM_GATHER && !is_hybrid(o))
+        kind = COMM_DP;
+    return kinds[kind].axes;
+}
+
+static int group_size(const struct options *o, unsigned axes)
+{
+    int axis, n = 1;
+
+    for (axis = 0; axis < AXES; axis++)
+        if (axes & ALONG(axis))
+            n *= o->degree[axis];
+    return n;
+}
+
+static bool is_used(const struct options *o, enum comm_kind kind)
+{
+    const struct job *job = &o->job;
+
+    switch (kind) {
+    case COMM_WORLD:
+        return true;
+    case COMM_DP:
+        return !is_hybrid(o) || job->loss;
+    case COMM_EP:
+    case COMM_EXPERT_DP:
+        return job->experts > 1;
+    case COMM_SHARD:
+    case COMM_REPLICAS:
+        return is_hybrid(o);
+    case COMM_GATHER:
+        return job->twin && job->zero;
+    case COMM_MODEL:
+        return job->norm_model;
+    case COMM_EMBEDDING:
+        return job->tie;
+    default:
+        return true;
+    }
+}
+
+const char *layout_role(const struct layout *layout, int comm)
+{
+    const struct comm *c = &layout->comms[comm];
+    enum comm_kind kind = c->kind;
+
+    if (layout->comm_of[c->ranks[0]][COMM_DP] == comm)
+        kind = COMM_DP;
     return kinds[kind].role;
 }
 
@@ -59,16 +121,6 @@ static int leader(const struct layout *layout, int rank, unsigned axes)
             first -= layout_coordinate(layout, rank, (enum axis)axis) *
                      stride(o, (enum axis)axis);
     return first;
-}
-
-static int group_size(const struct options *o, unsigned axes)
-{
-    int axis, n = 1;
-
-    for (axis = 0; axis < AXES; axis++)
-        if (axes & ALONG(axis))
-            n *= o->degree[axis];
-    return n;
 }
 
 static void add_member(struct layout *layout, int comm, int rank)
@@ -96,18 +148,44 @@ static int new_comm(struct layout *layout, enum comm_kind kind, int nranks)
     return comm;
 }
 
+static bool is_between(const struct layout *layout, int rank)
+{
+    const int place = layout_coordinate(layout, rank, PP);
+
+    return place && place < layout->options->degree[PP] - 1;
+}
+
+/* What spans all ranks may be the world's. */
+static void share_world(struct layout *layout, enum comm_kind kind)
+{
+    int rank;
+
+    for (rank = 0; rank < layout->nranks; rank++) {
+        layout->comm_of[rank][kind] = layout->comm_of[rank][COMM_WORLD];
+        layout->place_in[rank][kind] = layout->place_in[rank][COMM_WORLD];
+    }
+}
+
 static void make_comms(struct layout *layout, enum comm_kind kind)
 {
-    int n = group_size(layout->options, kinds[kind].axes), rank;
+    const struct options *o = layout->options;
+    const unsigned axes = axes_of(o, kind);
+    const int n = group_size(o, axes);
+    int rank;
 
-    if (n < 2 && kind != COMM_WORLD)
+    if (!is_used(o, kind) || (n < 2 && kind != COMM_WORLD))
         return;
+    if (kind != COMM_WORLD && n == layout->nranks && o->job.share_world) {
+        share_world(layout, kind);
+        return;
+    }
     for (rank = 0; rank < layout->nranks; rank++) {
-        int first = leader(layout, rank, kinds[kind].axes);
+        int first = leader(layout, rank, axes);
         int comm = first == rank ? new_comm(layout, kind, n)
                                  : layout->comm_of[first][kind];
 
-        add_member(layout, comm, rank);
+        if (kind != COMM_EMBEDDING || !is_between(layout, rank))
+            add_member(layout, comm, rank);
     }
 }
 

@@ -33,6 +33,11 @@ static void usage(FILE *f)
         "  --eval-every N            steps between evaluations (0: none)\n"
         "  --lone-groups             each lone send, recv in a group\n"
         "  --sweep                   message sizes x 25 instead of steps\n"
+#define NUMBER(name_, field_, low_, help_) "  --" name_ " N: " help_ "\n"
+#define WORD(name_, field_, words_, help_) "  --" name_ " " help_ "\n"
+#define SWITCH(name_, field_, help_) "  --" name_ ": " help_ "\n"
+#define COUNTS(name_, field_, help_) "  --" name_ " N,...: " help_ "\n"
+#include "job_options.def"
         "  --nccl log|kernel         what NCCL says: its table and the "
         "choices\n"
         "                            of rank 0; of all, with kernel times\n"
@@ -135,6 +140,11 @@ static const struct option names[] = {{"tp", 1, NULL, 't'},
                                       {"lone-groups", 0, NULL, 'L'},
                                       {"sweep", 0, NULL, 'S'},
                                       {"nccl", 1, NULL, 'N'},
+#define NUMBER(name_, ...) {name_, 1, NULL, 'J'},
+#define WORD(name_, ...) {name_, 1, NULL, 'J'},
+#define SWITCH(name_, ...) {name_, 0, NULL, 'J'},
+#define COUNTS(name_, ...) {name_, 1, NULL, 'J'},
+#include "job_options.def"
                                       {"seed", 1, NULL, 'x'},
                                       {"out", 1, NULL, 'O'},
                                       {"help", 0, NULL, 'H'},
@@ -209,6 +219,9 @@ static void set(struct options *o, int key, const char *name, char *value)
     case 'N':
         nccl(o, name, value);
         break;
+    case 'J':
+        job_set(o, name, value);
+        break;
     case 'x':
         o->seed = (uint64_t)number(name, value, 0);
         break;
@@ -224,18 +237,22 @@ static void set(struct options *o, int key, const char *name, char *value)
     }
 }
 
-static void check(const struct options *o)
+static void check(struct options *o)
 {
-    int ranks = o->degree[TP] * o->degree[PP] * o->degree[DP];
+    const char *why;
+    int ranks = 1, axis;
 
     if (!o->out) {
         usage(stderr);
         exit(2);
     }
-    if (o->layers % o->degree[PP] || o->hosts > ranks || ranks > 65536) {
-        fputs("tracegen: layers must be a multiple of pp, and there cannot be"
-              " more hosts than ranks\n",
-              stderr);
+    why = job_check(o);
+    for (axis = 0; axis < AXES; axis++)
+        ranks *= o->degree[axis];
+    if (!why && (o->hosts > ranks || ranks > 65536))
+        why = "there cannot be more hosts than ranks, or more than 65536 ranks";
+    if (why) {
+        fprintf(stderr, "tracegen: %s\n", why);
         exit(2);
     }
     if (mkdir(o->out, 0777) && errno != EEXIST) {
@@ -244,13 +261,22 @@ static void check(const struct options *o)
     }
 }
 
+static void program_part(struct program *p, const struct layout *layout, int r,
+                         int number)
+{
+    if (layout->options->job.serve)
+        program_forward(p, layout, r, number);
+    else
+        program_step(p, layout, r, number);
+}
+
 static void run_steps(struct simulation *s, int from, int to)
 {
     int step, r;
 
     for (step = from; step < to; step++) {
         for (r = 0; r < s->layout->nranks; r++)
-            program_step(&s->ranks[r].program, s->layout, r, step);
+            program_part(&s->ranks[r].program, s->layout, r, step);
         simulation_run(s);
     }
 }
@@ -265,7 +291,7 @@ static int steps_for(struct simulation *s, const struct options *o)
     for (r = 0; r < s->layout->nranks; r++) {
         struct program program = {0};
 
-        program_step(&program, s->layout, r, 0);
+        program_part(&program, s->layout, r, 0);
         per_step += program_ops(&program);
         free(program.code);
     }
@@ -335,7 +361,8 @@ int main(int argc, char **argv)
                         .jitter = 0.02,
                         .slow_rank = -1,
                         .slow_factor = 1,
-                        .seed = 1};
+                        .seed = 1,
+                        .job = job_default};
     struct simulation s;
     struct layout layout;
     int key, index = 0, failed;

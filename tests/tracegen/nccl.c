@@ -164,6 +164,7 @@ void nccl_put(struct writer *w, const struct simulation *s, int rank)
         return;
     for (kind = 0; kind < COMM_KINDS; kind++) {
         if (layout_size(layout, rank, (enum comm_kind)kind) > 1 &&
+            (int)layout->comms[layout->comm_of[rank][kind]].kind == kind &&
             layout->place_in[rank][kind] == 0)
             put_table(w, layout->options,
                       &layout->comms[layout->comm_of[rank][kind]]);

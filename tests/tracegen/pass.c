@@ -1,32 +1,122 @@
-#include "tracegen.h"
+#include "stage.h"
 
-struct stage stage_of(struct program *p, const struct layout *layout, int rank)
+static uint64_t shard_of(const struct stage *s, int micro_batch)
 {
-    const struct options *o = layout->options;
-
-    return (struct stage){.p = p,
-                          .layout = layout,
-                          .options = o,
-                          .rank = rank,
-                          .place = layout_coordinate(layout, rank, PP),
-                          .degree = o->degree[PP],
-                          .layers = o->layers / o->degree[PP],
-                          .has_tp = o->degree[TP] > 1};
+    return stage_activation(s, micro_batch) / (uint64_t)s->options->degree[TP];
 }
 
-uint64_t stage_activation(const struct stage *s)
+static void gather_sequence(const struct stage *s, int micro_batch)
 {
-    return s->options->hidden / 2;
+    if (stage_size(s, COMM_TP) > 1 && s->job->sequence)
+        stage_collective(s, CT_OP_ALL_GATHER, COMM_TP, CT_TYPE_BFLOAT16,
+                         shard_of(s, micro_batch));
 }
 
-void stage_pass(const struct stage *s, double factor)
+/* What every rank has of the sum, or its part of the sequence. */
+static void reduce_tensor(const struct stage *s, int micro_batch)
+{
+    if (stage_size(s, COMM_TP) == 1)
+        return;
+    if (s->job->sequence)
+        stage_collective(s, CT_OP_REDUCE_SCATTER, COMM_TP, CT_TYPE_BFLOAT16,
+                         shard_of(s, micro_batch));
+    else
+        stage_collective(s, CT_OP_ALL_REDUCE, COMM_TP, CT_TYPE_BFLOAT16,
+                         stage_activation(s, micro_batch));
+}
+
+/* The backward pass gathers the input again, for the gradient of the weights
+ * (Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication). */
+static void half_layer(const struct stage *s, int micro_batch, double us,
+                       bool backward, bool attention)
+{
+    gather_sequence(s, micro_batch);
+    if (backward && s->job->sequence) {
+        program_compute(s->p, us / 4);
+        us -= us / 4;
+        gather_sequence(s, micro_batch);
+    }
+    if (attention)
+        stage_attention(s, micro_batch, us, backward);
+    else
+        program_compute(s->p, us);
+    reduce_tensor(s, micro_batch);
+}
+
+static bool has_experts(const struct stage *s, int layer)
+{
+    const int every = s->job->moe_every;
+
+    return stage_size(s, COMM_EP) > 1 && layer % every == every - 1;
+}
+
+static void layer_pass(const struct stage *s, int layer, int micro_batch,
+                       double factor, bool backward)
+{
+    const double us =
+        factor * s->options->compute_us * stage_work(s, micro_batch);
+    int half, attention;
+
+    for (half = 0; half < 2; half++) {
+        attention = backward ? half : !half;
+        if (!attention && has_experts(s, layer))
+            stage_experts(s, layer, micro_batch, us, backward);
+        else
+            half_layer(s, micro_batch, us, backward, attention);
+    }
+}
+
+/* Each rank has a part of the logits. */
+static void loss(const struct stage *s, int micro_batch)
+{
+    const uint64_t n = stage_tokens(s, micro_batch);
+
+    stage_collective(s, CT_OP_ALL_REDUCE, COMM_TP, CT_TYPE_FLOAT32, n)->redop =
+        CT_REDOP_MAX;
+    stage_collective(s, CT_OP_ALL_REDUCE, COMM_TP, CT_TYPE_FLOAT32, n);
+    stage_collective(s, CT_OP_ALL_REDUCE, COMM_TP, CT_TYPE_FLOAT32, n);
+}
+
+void stage_forward(const struct stage *s, int chunk, int micro_batch)
+{
+    const bool vocabulary = s->job->vocabulary && stage_size(s, COMM_TP) > 1;
+    int layer;
+
+    if (vocabulary && stage_is_first(s, chunk))
+        reduce_tensor(s, micro_batch);
+    for (layer = 0; layer < s->layers; layer++) {
+        gradients_before_layer(s, chunk, layer, micro_batch, false);
+        layer_pass(s, layer, micro_batch, 1, false);
+    }
+    if (vocabulary && stage_is_last(s, chunk))
+        loss(s, micro_batch);
+}
+
+static void weights(const struct stage *s, int micro_batch)
 {
     int i;
 
-    for (i = 0; i < 2 * s->layers; i++) {
-        program_compute(s->p, factor * s->options->compute_us);
-        if (s->has_tp)
-            program_collective(s->p, CT_OP_ALL_REDUCE, COMM_TP,
-                               CT_TYPE_BFLOAT16, stage_activation(s));
+    for (i = 0; i < 2 * s->layers; i++)
+        program_compute(s->p,
+                        s->options->compute_us * stage_work(s, micro_batch));
+}
+
+void stage_backward(const struct stage *s, int chunk, int micro_batch,
+                    enum backward part)
+{
+    int layer;
+
+    if (part == BACKWARD_WEIGHTS)
+        weights(s, micro_batch);
+    for (layer = s->layers - 1; layer >= 0; layer--) {
+        if (part != BACKWARD_WEIGHTS) {
+            gradients_before_layer(s, chunk, layer, micro_batch, true);
+            if (s->job->recompute)
+                layer_pass(s, layer, micro_batch, 1, false);
+            layer_pass(s, layer, micro_batch, part == BACKWARD_INPUTS ? 1 : 2,
+                       true);
+        }
+        if (part != BACKWARD_INPUTS)
+            gradients_after_layer(s, chunk, layer, micro_batch);
     }
 }

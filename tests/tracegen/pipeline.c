@@ -1,71 +1,278 @@
-#include "tracegen.h"
+/*
+ * The order of forward and backward passes on a stage. What each schedule does
+ * is described in Megatron-LM, core/pipeline_parallel/schedules.py, and in the
+ * papers on GPipe and on zero-bubble pipelines (ZB-H1).
+ */
+#include "stage.h"
 
 #define NOBODY (-1)
 
-static void message(const struct stage *s, enum call call, int peer)
+/* What a stage sends and receives in one bracket. */
+struct messages {
+    int send_before, receive_before, send_next, receive_next; /* micro-batch */
+};
+
+static const struct messages none = {NOBODY, NOBODY, NOBODY, NOBODY};
+
+static int neighbour(const struct stage *s, int step)
 {
-    program_add(s->p, (struct instruction){.call = call,
-                                           .comm = COMM_PP,
-                                           .type = CT_TYPE_BFLOAT16,
-                                           .redop = -1,
-                                           .peer = peer,
-                                           .count = stage_activation(s)});
+    return (s->place + s->degree + step) % s->degree;
 }
 
-void stage_exchange(const struct stage *s, int to, int from)
+static void message(const struct stage *s, enum call call, int step,
+                    int micro_batch)
 {
-    bool sends = to >= 0 && to < s->degree;
-    bool receives = from >= 0 && from < s->degree;
+    uint64_t n = stage_activation(s, micro_batch);
 
-    if (sends && receives)
-        program_add(s->p, (struct instruction){.call = GROUP, .n = 2});
-    if (sends)
-        message(s, SEND, to);
-    if (receives)
-        message(s, RECV, from);
+    if (s->job->sequence)
+        n /= (uint64_t)s->options->degree[TP];
+    program_message(s->p, call, COMM_PP, CT_TYPE_BFLOAT16, n ? n : 1,
+                    neighbour(s, step));
+    s->p->code[s->p->n - 1].stream = stage_stream(s, COMM_PP);
 }
 
-/* Megatron's 1F1B: fill, one forward one backward, drain. */
-static void one_forward_one_backward(const struct stage *s)
+static void transmit(const struct stage *s, struct messages m)
 {
-    int m = s->options->micro_batches, next = s->place + 1,
-        before = s->place - 1;
-    int fill = s->degree - s->place - 1, steady, i;
+    const int n = (m.send_before >= 0) + (m.receive_before >= 0) +
+                  (m.send_next >= 0) + (m.receive_next >= 0);
+
+    if (s->degree == 1)
+        return;
+    if (n > 1)
+        program_group(s->p, n)->stream = stage_stream(s, COMM_PP);
+    if (m.send_before >= 0)
+        message(s, SEND, -1, m.send_before);
+    if (m.receive_before >= 0)
+        message(s, RECV, -1, m.receive_before);
+    if (m.send_next >= 0)
+        message(s, SEND, 1, m.send_next);
+    if (m.receive_next >= 0)
+        message(s, RECV, 1, m.receive_next);
+}
+
+/* The ends of the pipeline have nobody beyond them. */
+static void transmit_along(const struct stage *s, struct messages m)
+{
+    if (s->place == 0)
+        m.send_before = m.receive_before = NOBODY;
+    if (s->place == s->degree - 1)
+        m.send_next = m.receive_next = NOBODY;
+    transmit(s, m);
+}
+
+static void forward(const struct stage *s, int micro_batch)
+{
+    stage_forward(s, 0, micro_batch);
+}
+
+static void receive_forward(const struct stage *s, int micro_batch)
+{
+    struct messages m = none;
+
+    m.receive_before = micro_batch;
+    transmit_along(s, m);
+}
+
+static void send_forward(const struct stage *s, int micro_batch)
+{
+    struct messages m = none;
+
+    m.send_next = micro_batch;
+    transmit_along(s, m);
+}
+
+static void receive_backward(const struct stage *s, int micro_batch)
+{
+    struct messages m = none;
+
+    m.receive_next = micro_batch;
+    transmit_along(s, m);
+}
+
+static void send_backward(const struct stage *s, int micro_batch)
+{
+    struct messages m = none;
+
+    m.send_before = micro_batch;
+    transmit_along(s, m);
+}
+
+static void all_forward(const struct stage *s, int from, int to)
+{
+    int i;
+
+    for (i = from; i < to; i++) {
+        receive_forward(s, i);
+        forward(s, i);
+        send_forward(s, i);
+    }
+}
+
+static void all_backward(const struct stage *s, int from, int to)
+{
+    int i;
+
+    for (i = from; i < to; i++) {
+        receive_backward(s, i);
+        stage_backward(s, 0, i, BACKWARD_WHOLE);
+        send_backward(s, i);
+    }
+}
+
+/* Gradients of weights wait while that shortens the way of the others: as many
+ * as the stage is far from the first. */
+struct weights {
+    const struct stage *stage;
+    int done, ahead;
+};
+
+static void split_backward(struct weights *w, int micro_batch)
+{
+    stage_backward(w->stage, 0, micro_batch, BACKWARD_INPUTS);
+}
+
+static void do_weights(struct weights *w, int until)
+{
+    for (; w->done < until; w->done++)
+        stage_backward(w->stage, 0, w->done, BACKWARD_WEIGHTS);
+}
+
+/* Fill, one forward one backward, drain. */
+static void one_forward_one_backward(const struct stage *s, bool split)
+{
+    struct weights w = {.stage = s, .ahead = s->place};
+    int m = s->micro_batches, fill = s->degree - s->place - 1, steady, i;
 
     fill = fill < m ? fill : m;
     steady = m - fill;
-    for (i = 0; i < fill; i++) {
-        stage_exchange(s, NOBODY, before);
-        stage_pass(s, 1);
-        stage_exchange(s, next, NOBODY);
-    }
+    all_forward(s, 0, fill);
     if (steady)
-        stage_exchange(s, NOBODY, before);
+        receive_forward(s, fill);
     for (i = 0; i < steady; i++) {
-        stage_pass(s, 1);
-        stage_exchange(s, next, next);
-        stage_pass(s, 2);
-        stage_exchange(s, before, i + 1 < steady ? before : NOBODY);
+        struct messages up = none, down = none;
+
+        up.send_next = fill + i;
+        up.receive_next = i;
+        down.send_before = i;
+        down.receive_before = i + 1 < steady ? fill + i + 1 : NOBODY;
+        forward(s, fill + i);
+        transmit_along(s, up);
+        if (split)
+            split_backward(&w, i);
+        else
+            stage_backward(s, 0, i, BACKWARD_WHOLE);
+        transmit_along(s, down);
+        if (split)
+            do_weights(&w, i + 1 - w.ahead);
     }
+    if (!split) {
+        all_backward(s, steady, m);
+        return;
+    }
+    for (i = steady; i < m; i++) {
+        receive_backward(s, i);
+        split_backward(&w, i);
+        send_backward(s, i);
+        do_weights(&w, i + 1 - w.ahead);
+    }
+    do_weights(&w, m);
+}
+
+/* Interleaved: passes are numbered, chunks come in turn, p micro-batches each.
+ */
+static int chunk_of(const struct stage *s, int pass, bool backward)
+{
+    const int v = s->job->chunks, chunk = pass / s->degree % v;
+
+    return backward ? v - 1 - chunk : chunk;
+}
+
+static int micro_batch_of(const struct stage *s, int pass)
+{
+    const int p = s->degree, v = s->job->chunks;
+
+    return pass / (p * v) * p + pass % p;
+}
+
+/* The pass that the neighbour does next, whose message is received; the ends
+ * of the pipeline are p-1 passes apart. */
+static int next_received(const struct stage *s, int pass, bool backward)
+{
+    const int p = s->degree, v = s->job->chunks;
+    const bool end = backward ? s->place == p - 1 : s->place == 0;
+    const int next = pass + 1, total = s->micro_batches * v;
+    int chunk;
+
+    if (next >= total)
+        return NOBODY;
+    chunk = chunk_of(s, next, backward);
+    if (end && chunk == (backward ? v - 1 : 0))
+        return NOBODY; /* it begins or ends there */
+    return micro_batch_of(s, next);
+}
+
+static void pass_forward(const struct stage *s, int pass, struct messages *m)
+{
+    const int chunk = chunk_of(s, pass, false);
+
+    stage_forward(s, chunk, micro_batch_of(s, pass));
+    if (!stage_is_last(s, chunk))
+        m->send_next = micro_batch_of(s, pass);
+    m->receive_before = next_received(s, pass, false);
+}
+
+static void pass_backward(const struct stage *s, int pass, struct messages *m)
+{
+    const int chunk = chunk_of(s, pass, true);
+
+    stage_backward(s, chunk, micro_batch_of(s, pass), BACKWARD_WHOLE);
+    if (!stage_is_first(s, chunk))
+        m->send_before = micro_batch_of(s, pass);
+    m->receive_next = next_received(s, pass, true);
+}
+
+static void interleaved(const struct stage *s)
+{
+    const int p = s->degree, v = s->job->chunks, total = s->micro_batches * v;
+    int fill = 2 * (p - s->place - 1) + (v - 1) * p, i;
+    struct messages m = none;
+
+    if (!s->trains || fill > total)
+        fill = total;
+    if (s->place > 0)
+        receive_forward(s, 0);
     for (i = 0; i < fill; i++) {
-        stage_exchange(s, NOBODY, next);
-        stage_pass(s, 2);
-        stage_exchange(s, before, NOBODY);
+        m = none;
+        pass_forward(s, i, &m);
+        if (s->trains && i == fill - 1 && s->place < p - 1)
+            m.receive_next = 0;
+        transmit(s, m);
+    }
+    for (i = 0; i < total - fill; i++) {
+        m = none;
+        pass_forward(s, fill + i, &m);
+        pass_backward(s, i, &m);
+        transmit(s, m);
+    }
+    for (; s->trains && i < total; i++) {
+        m = none;
+        pass_backward(s, i, &m);
+        transmit(s, m);
     }
 }
 
 void stage_schedule(const struct stage *s)
 {
-    one_forward_one_backward(s);
-}
+    const int m = s->micro_batches;
 
-void stage_evaluate(const struct stage *s)
-{
-    int i;
-
-    for (i = 0; i < s->options->micro_batches; i++) {
-        stage_exchange(s, NOBODY, s->place - 1);
-        stage_pass(s, 1);
-        stage_exchange(s, s->place + 1, NOBODY);
+    if (s->job->schedule == SCHEDULE_INTERLEAVED) {
+        interleaved(s);
+    } else if (!s->trains) {
+        all_forward(s, 0, m);
+    } else if (s->job->schedule == SCHEDULE_GPIPE) {
+        all_forward(s, 0, m);
+        all_backward(s, 0, m);
+    } else {
+        one_forward_one_backward(s, s->job->schedule == SCHEDULE_ZERO_BUBBLE);
     }
 }

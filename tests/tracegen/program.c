@@ -31,6 +31,23 @@ struct instruction *program_collective(struct program *p, enum ct_op op,
     return &p->code[p->n - 1];
 }
 
+void program_message(struct program *p, enum call call, enum comm_kind comm,
+                     int type, uint64_t count, int peer)
+{
+    program_add(p, (struct instruction){.call = call,
+                                        .comm = comm,
+                                        .type = type,
+                                        .redop = -1,
+                                        .peer = peer,
+                                        .count = count});
+}
+
+struct instruction *program_group(struct program *p, int n)
+{
+    program_add(p, (struct instruction){.call = GROUP, .n = n});
+    return &p->code[p->n - 1];
+}
+
 void program_wait(struct program *p, int event)
 {
     program_add(p, (struct instruction){.call = WAIT, .event = event});

@@ -75,12 +75,12 @@ static int64_t enter(struct rank *rank, int64_t host_ns)
 }
 
 struct record *record_add(struct rank *rank, const struct instruction *in,
-                          int stream, int group)
+                          enum comm_kind comm, int stream, int group)
 {
     struct op_class class = {.op = in->call == SEND   ? CT_OP_SEND
                                    : in->call == RECV ? CT_OP_RECV
                                                       : in->op,
-                             .comm = in->comm,
+                             .comm = comm,
                              .type = in->type,
                              .redop = in->redop,
                              .peer = in->peer,

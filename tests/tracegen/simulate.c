@@ -71,6 +71,16 @@ const struct instruction *stream_task(const struct rank *rank, int stream)
     return &rank->program.code[st->tasks[st->done].at];
 }
 
+/* The calls on the communicator of a call; those of a group are on one. */
+static struct turns *turns_of(struct simulation *s, int r,
+                              const struct instruction *in)
+{
+    const struct layout *layout = s->layout;
+    const int comm = layout->comm_of[r][in[in->call == GROUP].comm];
+
+    return &s->ranks[r].turns[layout->comms[comm].kind];
+}
+
 static int ops_of(const struct instruction *in)
 {
     return in->call == GROUP ? in->n : 1;
@@ -82,32 +92,55 @@ void simulation_done(struct simulation *s, int r, int stream, int64_t end_ns)
     struct stream *st = &rank->streams[stream];
     const struct instruction *in = stream_task(rank, stream);
     struct record *record = &rank->records[st->tasks[st->done].record];
+    struct turns *turns;
     int i;
 
     for (i = 0; i < ops_of(in); i++) {
         record[i].start_ns = st->start_ns;
         record[i].gpu_ns = end_ns - st->start_ns;
     }
-    if (in->event)
-        rank->events[in->event] = (struct event){.at_ns = end_ns};
+    if (in->event) {
+        rank->events[in->event].pending--;
+        rank->events[in->event].at_ns = end_ns;
+    }
+    turns = turns_of(s, r, in);
+    turns->done++;
+    turns->end_ns = end_ns;
     st->now_ns = end_ns;
     st->begun = false;
     st->done++;
     enqueue(s, r);
 }
 
-static void begin_task(struct simulation *s, int r, int stream)
+static int64_t latest(int64_t a, int64_t b, int64_t c)
 {
-    struct stream *st = &s->ranks[r].streams[stream];
-    const int64_t ready_ns = st->tasks[st->done].ready_ns;
+    const int64_t ab = a > b ? a : b;
 
+    return ab > c ? ab : c;
+}
+
+/* NCCL runs the calls on a communicator one after the other, on whatever
+ * streams they are. False: what it comes after is not over. */
+static bool begin_task(struct simulation *s, int r, int stream)
+{
+    struct rank *rank = &s->ranks[r];
+    struct stream *st = &rank->streams[stream];
+    const struct instruction *in = stream_task(rank, stream);
+    const struct event *after = &rank->events[in->after];
+    const struct turns *turns = turns_of(s, r, in);
+    const struct task *task = &st->tasks[st->done];
+
+    if (after->pending || turns->done != task->turn)
+        return false;
     st->begun = true;
-    st->start_ns = st->now_ns > ready_ns ? st->now_ns : ready_ns;
+    st->start_ns = latest(task->ready_ns, st->now_ns,
+                          latest(after->at_ns, turns->end_ns, 0));
     st->end_ns = 0;
-    if (stream_task(&s->ranks[r], stream)->call == COLLECTIVE)
+    if (in->call == COLLECTIVE)
         meet(s, r, stream);
     else
         transfer(s, r, stream);
+    return true;
 }
 
 static void begin_tasks(struct simulation *s, int r)
@@ -118,16 +151,17 @@ static void begin_tasks(struct simulation *s, int r)
         const struct stream *st = &s->ranks[r].streams[i];
 
         while (!st->begun && st->done < st->ntasks)
-            begin_task(s, r, i);
+            if (!begin_task(s, r, i))
+                break;
     }
 }
 
 /* Records of what the host calls now. */
-static void add_records(struct rank *rank, const struct instruction *in,
-                        bool lone_groups)
+static void add_records(const struct layout *layout, struct rank *rank, int r,
+                        const struct instruction *in)
 {
-    const bool grouped =
-        in->call == GROUP || (lone_groups && in->call != COLLECTIVE);
+    const bool grouped = in->call == GROUP || (layout->options->lone_groups &&
+                                               in->call != COLLECTIVE);
     const int stream = in->stream, n = ops_of(in);
     const int group = grouped ? ++rank->groups : 0;
     struct record *record = NULL;
@@ -135,8 +169,12 @@ static void add_records(struct rank *rank, const struct instruction *in,
 
     if (in->call == GROUP)
         in++;
-    for (i = 0; i < n; i++)
-        record = record_add(rank, &in[i], stream, group);
+    for (i = 0; i < n; i++) {
+        const int comm = layout->comm_of[r][in[i].comm];
+
+        record =
+            record_add(rank, &in[i], layout->comms[comm].kind, stream, group);
+    }
     record->last_of_group = grouped;
     if (grouped)
         rank->host_ns += HOST_CALL_NS;
@@ -146,9 +184,11 @@ static void issue(struct simulation *s, int r, const struct instruction *in)
 {
     struct rank *rank = &s->ranks[r];
     struct stream *st = &rank->streams[in->stream];
-    struct task task = {.at = rank->pc, .record = rank->nrecords};
+    struct task task = {.at = rank->pc,
+                        .record = rank->nrecords,
+                        .turn = turns_of(s, r, in)->issued++};
 
-    add_records(rank, in, s->layout->options->lone_groups);
+    add_records(s->layout, rank, r, in);
     task.ready_ns = rank->streams[COMPUTE_STREAM].now_ns;
     if (task.ready_ns < rank->records[task.record].enter_ns)
         task.ready_ns = rank->records[task.record].enter_ns;
@@ -156,7 +196,7 @@ static void issue(struct simulation *s, int r, const struct instruction *in)
     st->tasks[st->ntasks++] = task;
     rank->issued = true;
     if (in->event)
-        rank->events[in->event].pending = true;
+        rank->events[in->event].pending++;
     begin_tasks(s, r);
 }
 

@@ -1,66 +1,85 @@
-#include "tracegen.h"
+#include "stage.h"
+
+#define WARM_UP_SLOWNESS 3
+#define CHECKPOINT_LAYERS 40 /* as long as so many layers compute */
 
 static bool shares_parameters(const struct stage *s)
 {
-    return layout_size(s->layout, s->rank, COMM_DP) > 1;
+    return stage_size(s, COMM_DP) > 1 && s->job->zero != 3;
 }
 
 void program_setup(struct program *p, const struct layout *layout, int rank)
 {
-    struct stage s = stage_of(p, layout, rank);
+    struct stage s = stage_of(p, layout, rank, 0);
     int i;
 
     for (i = 0; i < s.options->barriers; i++)
         program_collective(p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_INT32, 1);
-    for (i = 0; i < s.layers && shares_parameters(&s); i++)
+    for (i = 0; i < s.layers * s.job->chunks && shares_parameters(&s); i++)
         program_collective(p, CT_OP_BROADCAST, COMM_DP, CT_TYPE_FLOAT32,
                            s.options->bucket / 4);
 }
 
-static void reduce_gradients(const struct stage *s)
+static void evaluate(const struct stage *step)
 {
-    const struct options *o = s->options;
-    int i;
+    struct stage s = *step;
 
-    for (i = 0; i < o->buckets && shares_parameters(s); i++)
-        program_collective(s->p, CT_OP_ALL_REDUCE, COMM_DP, CT_TYPE_FLOAT32,
-                           i + 1 < o->buckets ? o->bucket / 4 : o->bucket / 10);
+    s.trains = false;
+    if (s.job->eval_micro_batches)
+        s.micro_batches = s.job->eval_micro_batches;
+    stage_begin(&s, SEGMENT_EVALUATION);
+    stage_schedule(&s);
+    program_collective(s.p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_FLOAT32, 2);
+    stage_end(&s);
 }
 
-static void begin(const struct stage *s, enum segment_kind kind)
+/* Who has what is told, the parts go to the files of the first copy. */
+static void save(const struct stage *step)
 {
-    program_add(
-        s->p, (struct instruction){.call = MARK,
-                                   .mark = kind,
-                                   .micro_batches = s->options->micro_batches});
+    struct stage s = *step;
+
+    s.micro_batches = 0;
+    stage_begin(&s, SEGMENT_CHECKPOINT);
+    program_collective(s.p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_INT32, 1);
+    program_collective(s.p, CT_OP_ALL_GATHER, COMM_WORLD, CT_TYPE_UINT8, 256);
+    if (s.job->zero && stage_size(&s, COMM_DP) > 1)
+        stage_collective(&s, CT_OP_ALL_GATHER, COMM_DP, CT_TYPE_FLOAT32,
+                         s.options->bucket / 4 /
+                             (uint64_t)stage_size(&s, COMM_DP));
+    program_compute(s.p, CHECKPOINT_LAYERS * s.options->compute_us);
+    program_collective(s.p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_INT32, 1);
+    stage_end(&s);
 }
 
-static void end(const struct stage *s)
+static bool is_time(int every, int step)
 {
-    program_add(s->p, (struct instruction){.call = MARK, .mark = SEGMENT_END});
+    return every && step && step % every == 0;
 }
 
-static void evaluate(const struct stage *s)
+static void train(const struct stage *s, enum segment_kind kind)
 {
-    begin(s, SEGMENT_EVALUATION);
-    stage_evaluate(s);
-    program_collective(s->p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_FLOAT32, 2);
-    end(s);
+    stage_begin(s, kind);
+    gradients_before_step(s);
+    stage_schedule(s);
+    if (s->job->loss && stage_size(s, COMM_DP) > 1 && s->place == s->degree - 1)
+        stage_collective(s, CT_OP_ALL_REDUCE, COMM_DP, CT_TYPE_FLOAT32, 2);
+    gradients_after_step(s);
+    stage_end(s);
 }
 
 void program_step(struct program *p, const struct layout *layout, int rank,
                   int step)
 {
-    struct stage s = stage_of(p, layout, rank);
-    int every = s.options->eval_every;
+    struct stage s = stage_of(p, layout, rank, step);
+    const bool warm = step >= s.job->warm_up;
 
-    if (every && step && step % every == 0)
+    if (is_time(s.options->eval_every, step))
         evaluate(&s);
-    begin(&s, SEGMENT_STEP);
-    stage_schedule(&s);
-    reduce_gradients(&s);
-    program_collective(p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_FLOAT32, 1);
-    end(&s);
+    if (is_time(s.job->checkpoint_every, step))
+        save(&s);
+    if (!warm)
+        s.slowness = WARM_UP_SLOWNESS;
+    train(&s, warm ? SEGMENT_STEP : SEGMENT_WARM_UP);
     program_compute(p, s.options->compute_us);
 }
 
@@ -68,11 +87,6 @@ void program_step(struct program *p, const struct layout *layout, int rank,
 void program_sweep(struct program *p, const struct layout *layout, int rank)
 {
     int place = layout->place_in[rank][COMM_WORLD], i;
-    struct instruction message = {.call = place ? RECV : SEND,
-                                  .comm = COMM_WORLD,
-                                  .type = CT_TYPE_FLOAT32,
-                                  .redop = -1,
-                                  .peer = place ? 0 : 1};
     uint64_t count;
 
     for (count = 256; count <= 1 << 22; count *= 4)
@@ -81,8 +95,7 @@ void program_sweep(struct program *p, const struct layout *layout, int rank)
                                count);
     for (count = 256; count <= 1 << 22 && place < 2 && layout->nranks > 1;
          count *= 4)
-        for (i = 0; i < 25; i++) {
-            message.count = count;
-            program_add(p, message);
-        }
+        for (i = 0; i < 25; i++)
+            program_message(p, place ? RECV : SEND, COMM_WORLD, CT_TYPE_FLOAT32,
+                            count, !place);
 }

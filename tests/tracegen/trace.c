@@ -100,7 +100,7 @@ static void put_comms(struct writer *w, const struct layout *layout, int rank)
         const struct comm *c = &layout->comms[comm];
         sqlite3_stmt *row = writer_row(w, T_comm);
 
-        if (comm < 0)
+        if (comm < 0 || (int)c->kind != kind)
             continue;
         put(row, comm_id, kind + 1);
         put(row, comm_uid, (int64_t)c->uid);

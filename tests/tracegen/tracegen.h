@@ -4,10 +4,11 @@
  * options and seed, same bytes.
  *
  *   layout.c    ranks, hosts, communicators
+ *   job.c       what the job is, as far as options say
  *   program.c   instructions
- *   step.c      what each rank calls, in order
+ *   step.c, serve.c   what each rank calls, in order
  *   pipeline.c  the order of a step's forward and backward passes
- *   pass.c      what one of them calls
+ *   pass.c, attention.c, experts.c, gradients.c   what one of them calls
  *   simulate.c  when each call begins and ends
  *   collective.c, transfer.c   the same of collectives, of sends and recvs
  *   disturb.c   how long computing and transfers take
@@ -24,6 +25,7 @@
 #include <stdint.h>
 
 #include "commtrace/ops.h"
+#include "job.h"
 
 /* IN is the inner part of data parallelism: expert parallel ranks, or those
  * that HSDP shards over; DP the rest of it. */
@@ -35,6 +37,14 @@ enum comm_kind {
     COMM_TP,
     COMM_PP,
     COMM_DP, /* CP x IN x DP: who holds the same dense parameters */
+    COMM_CP,
+    COMM_EP,
+    COMM_EXPERT_DP, /* CP x DP: who holds the same experts */
+    COMM_SHARD,     /* CP x IN: over whom FSDP shards */
+    COMM_REPLICAS,  /* DP: who holds the same shard */
+    COMM_GATHER,    /* again who shards, for all-gathers alone */
+    COMM_MODEL,     /* TP x PP */
+    COMM_EMBEDDING, /* first and last stage */
     COMM_KINDS
 };
 
@@ -53,11 +63,11 @@ struct options {
     int slow_rank;               /* -1: none */
     double slow_factor;          /* of its computing */
     bool lone_groups;            /* each lone send or recv in a group */
-    bool overlap;                /* gradients travel beside the backward pass */
     bool sweep;                  /* sizes x iterations instead of steps */
     enum nccl nccl;              /* what NCCL says */
     uint64_t seed;
     long ops; /* choose steps so that about so many come out; 0 */
+    struct job job;
     const char *out;
 };
 
@@ -83,7 +93,8 @@ int layout_host(const struct layout *layout, int rank);
 int layout_coordinate(const struct layout *layout, int rank, enum axis axis);
 /* Ranks of rank's communicator of that kind; 1: it has none. */
 int layout_size(const struct layout *layout, int rank, enum comm_kind kind);
-const char *layout_role(enum comm_kind kind);
+/* Of a communicator. */
+const char *layout_role(const struct layout *layout, int comm);
 
 enum call {
     COMPUTE,
@@ -104,9 +115,31 @@ enum segment_kind {
     SEGMENT_END      /* as a mark: it ended, with the call before */
 };
 
-/* Streams of a rank; computing is on the first. */
-enum { COMPUTE_STREAM, STREAMS = 6 };
-enum { EVENTS = 32 }; /* 0: none */
+/* Streams of a rank. */
+enum {
+    COMPUTE_STREAM,
+    GRADIENT_STREAM,
+    GATHER_STREAM,
+    REPLICA_STREAM,
+    CONTEXT_STREAM,
+    TENSOR_STREAM,
+    PIPELINE_STREAM,
+    EXPERT_STREAM,
+    STREAMS
+};
+
+/* What can be waited for; some are used in turn. */
+enum {
+    NO_EVENT,
+    GRADIENT_EVENT,
+    EXPERT_EVENT,
+    REPLICA_EVENT,
+    CONTEXT_EVENT,
+    UNIT_EVENTS,
+    SCATTER_EVENTS = UNIT_EVENTS + 16,
+    PARAMETER_EVENTS = SCATTER_EVENTS + 16,
+    EVENTS = PARAMETER_EVENTS + 64
+};
 
 struct instruction {
     enum call call;
@@ -118,6 +151,7 @@ struct instruction {
     int stream;
     bool async; /* computing goes on beside it */
     int event;  /* set when it is done, or waited for */
+    int after;  /* an event that its stream waits for */
     enum segment_kind mark;
     int micro_batches; /* of a mark that begins */
     uint64_t count;
@@ -135,37 +169,22 @@ void program_compute(struct program *p, double us);
 struct instruction *program_collective(struct program *p, enum ct_op op,
                                        enum comm_kind comm, int type,
                                        uint64_t count);
+void program_message(struct program *p, enum call call, enum comm_kind comm,
+                     int type, uint64_t count, int peer);
+/* A bracket around the n messages that follow. */
+struct instruction *program_group(struct program *p, int n);
 void program_wait(struct program *p, int event);
 /* Rows of table op that the program leads to. */
 int64_t program_ops(const struct program *p);
 
-/* Appends what rank does before the first step, in step number step. */
+/* Appends what rank does before the first step, in step number step, in a
+ * forward pass of inference, in a benchmark. */
 void program_setup(struct program *p, const struct layout *layout, int rank);
 void program_step(struct program *p, const struct layout *layout, int rank,
                   int step);
+void program_forward(struct program *p, const struct layout *layout, int rank,
+                     int number);
 void program_sweep(struct program *p, const struct layout *layout, int rank);
-
-struct stage { /* a rank's part in a step */
-    struct program *p;
-    const struct layout *layout;
-    const struct options *options;
-    int rank;
-    int place, degree; /* in the pipeline */
-    int layers;
-    bool has_tp;
-};
-
-struct stage stage_of(struct program *p, const struct layout *layout, int rank);
-/* Elements of an activation, in bfloat16. */
-uint64_t stage_activation(const struct stage *s);
-void stage_pass(const struct stage *s, double factor);
-/* Sends to one neighbour, receives from one, in one launch; outside the
- * pipeline is nobody. */
-void stage_exchange(const struct stage *s, int to, int from);
-/* All micro-batches, forward and backward. */
-void stage_schedule(const struct stage *s);
-/* All micro-batches, forward only. */
-void stage_evaluate(const struct stage *s);
 
 struct record { /* one op */
     int64_t start_ns, enter_ns, gpu_ns;
@@ -192,7 +211,13 @@ struct segment { /* a step, evaluation, ... */
 struct task {   /* a call that a stream has to work on */
     int at;     /* in the program */
     int record; /* its first */
+    uint64_t turn;
     int64_t ready_ns;
+};
+
+struct turns { /* calls on a communicator */
+    uint64_t issued, done;
+    int64_t end_ns; /* of the last */
 };
 
 struct stream {
@@ -205,7 +230,7 @@ struct stream {
 };
 
 struct event {
-    bool pending;
+    int pending; /* calls that set it and are not over */
     int64_t at_ns;
 };
 
@@ -228,6 +253,7 @@ struct rank {
     int64_t host_ns; /* when the host is free to call */
     struct stream streams[STREAMS];
     struct event events[EVENTS];
+    struct turns turns[COMM_KINDS];
     bool queued;
     int64_t nops;           /* so far */
     int nrecords, capacity; /* the last of them */
@@ -289,7 +315,7 @@ void truth_instance(struct simulation *s, const struct instance *instance);
 
 /* The op that an instruction leads to; its times on the GPU follow. */
 struct record *record_add(struct rank *rank, const struct instruction *in,
-                          int stream, int group);
+                          enum comm_kind comm, int stream, int group);
 
 /* A lognormal factor around 1, the same for the same numbers. */
 double jittered(const struct options *o, uint64_t a, uint64_t b);

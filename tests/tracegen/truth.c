@@ -12,7 +12,7 @@ static void write_comms(FILE *f, const struct layout *layout)
                 "  {\"uid\": %llu, \"role\": \"%s\", \"ranks\": %d,"
                 " \"crosses\": %s}%s\n",
                 (unsigned long long)layout->comms[i].uid,
-                layout_role(layout->comms[i].kind), layout->comms[i].nranks,
+                layout_role(layout, i), layout->comms[i].nranks,
                 layout->comms[i].crosses ? "true" : "false",
                 i + 1 < layout->ncomms ? "," : "");
     fprintf(f, " ],\n");
@@ -110,6 +110,11 @@ int truth_write(const struct simulation *s)
             o->hosts, o->layers, o->micro_batches,
             (unsigned long long)o->hidden, (unsigned long long)o->seed,
             (long long)ops);
+    fprintf(f,
+            " \"schedule\": \"%s\", \"chunks\": %d, \"cp\": %d,"
+            " \"ep\": %d, \"zero\": %d,\n",
+            job_schedule(&o->job), o->job.chunks, o->job.cp, o->job.experts,
+            o->job.zero);
     write_links(f, o);
     write_comms(f, s->layout);
     write_ranks(f, s, "steps", write_steps, ",");
