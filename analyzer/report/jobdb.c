@@ -61,6 +61,16 @@ void jobdb_time(struct jobdb *db, int64_t value)
         jobdb_int(db, value);
 }
 
+void jobdb_gpu_time(struct jobdb *db, int64_t enter_ns, int64_t start_ns,
+                    int64_t gpu_ns)
+{
+    if (start_ns == CT_NO_TIME)
+        jobdb_none(db);
+    else
+        jobdb_int(db, start_ns - enter_ns);
+    jobdb_time(db, gpu_ns);
+}
+
 void jobdb_real(struct jobdb *db, double value)
 {
     sqlite3_bind_double(db->row, ++db->at, value);
@@ -140,29 +150,49 @@ static void close_database(struct jobdb *db)
     sqlite3_close(db->handle);
 }
 
-/* Instances and usages of all jobs are numbered through. */
+/* In the order of their numbers, which is that of their rows in the file. */
+static void put_ops(struct jobdb *db, const struct jobdb_job *job)
+{
+    const struct ct_trace *trace = job->view->trace;
+
+    for (int i = 0; i < trace->nprocesses && !db->error[0]; i++)
+        if (trace->processes[i].job == job->view->number) {
+            jobdb_put_ops(db, job, i);
+            jobdb_put_sums(db, job, i);
+        }
+}
+
+static void put_job(struct jobdb *db, struct jobdb_job *job)
+{
+    if (jobdb_note_arrivals(job) < 0) {
+        snprintf(db->error, sizeof db->error, "out of memory");
+        return;
+    }
+    jobdb_put_job(db, job);
+    jobdb_put_instances(db, job);
+    put_ops(db, job);
+    free(job->arrivals);
+}
+
 static void put_all(struct jobdb *db, const struct view_input *input)
 {
-    int64_t first_instance = 0, first_usage = 0;
+    struct jobdb_job job = {0};
     const struct ct_trace *trace = input->trace;
 
     jobdb_put_lookups(db);
     for (int i = 0; i < trace->nprocesses; i++)
         jobdb_put_process(db, &trace->processes[i], i);
     for (int i = 0; i < trace->njobs && !db->error[0]; i++) {
-        const struct ct_job *job = &trace->jobs[i];
         struct view view;
 
         if (view_open(&view, input, i) < 0) {
             snprintf(db->error, sizeof db->error, "out of memory");
             return;
         }
-        jobdb_put_job(db, &view, first_instance, first_usage);
-        for (int k = 0; k < job->nprocesses; k++)
-            jobdb_put_ops(db, &view, job->processes[k], first_instance,
-                          first_usage);
-        first_instance += job->ninstances;
-        first_usage += job->nusages;
+        job.view = &view;
+        put_job(db, &job);
+        job.first_instance += view.job->ninstances;
+        job.first_usage += view.job->nusages;
         view_close(&view);
     }
     jobdb_put_views(db);

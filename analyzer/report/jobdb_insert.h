@@ -25,22 +25,57 @@ void jobdb_end(struct jobdb *db);
 void jobdb_int(struct jobdb *db, int64_t value);
 void jobdb_index(struct jobdb *db, int64_t value); /* negative: NULL */
 void jobdb_time(struct jobdb *db, int64_t value);  /* CT_NO_TIME: NULL */
-void jobdb_real(struct jobdb *db, double value);   /* NAN: NULL */
+/* gpu_off_ns and gpu_ns */
+void jobdb_gpu_time(struct jobdb *db, int64_t enter_ns, int64_t start_ns,
+                    int64_t gpu_ns);
+void jobdb_real(struct jobdb *db, double value); /* NAN: NULL */
 void jobdb_text(struct jobdb *db, const char *value);
 void jobdb_none(struct jobdb *db);
 void jobdb_exec(struct jobdb *db, const char *sql);
 void jobdb_note_error(struct jobdb *db);
 
+/* What ops say of their instance. */
+struct jobdb_arrival {
+    int64_t least_ns; /* wait; CT_NO_TIME: none is known */
+    int last;         /* process that waited it; CT_NONE */
+    int step;         /* of the first op; CT_NONE */
+};
+
+/* A job that is being written. Instances and usages of all jobs are numbered
+ * through. */
+struct jobdb_job {
+    const struct view *view;
+    int64_t first_instance, first_usage;
+    struct jobdb_arrival *arrivals; /* per instance */
+};
+
 /* The parts of the database, each in a file of its own. */
 void jobdb_put_lookups(struct jobdb *db);
 void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
                        int number);
-void jobdb_put_ops(struct jobdb *db, const struct view *view, int process,
-                   int64_t first_instance, int64_t first_usage);
-void jobdb_put_job(struct jobdb *db, const struct view *view,
-                   int64_t first_instance, int64_t first_usage);
+void jobdb_put_job(struct jobdb *db, const struct jobdb_job *job);
 void jobdb_put_links(struct jobdb *db, const struct view *view);
+/* Sets job->arrivals, which the caller frees; -1 without memory. */
+int jobdb_note_arrivals(struct jobdb_job *job);
+void jobdb_put_instances(struct jobdb *db, const struct jobdb_job *job);
+void jobdb_put_ops(struct jobdb *db, const struct jobdb_job *job, int process);
+void jobdb_put_sums(struct jobdb *db, const struct jobdb_job *job, int process);
 void jobdb_put_verdicts(struct jobdb *db, const struct view *view);
 void jobdb_put_views(struct jobdb *db);
+
+/* Numbers in the whole database; negative: none. */
+static inline int64_t jobdb_instance(const struct jobdb_job *job, int instance)
+{
+    return instance == CT_NONE ? CT_NONE : job->first_instance + instance;
+}
+
+static inline int64_t jobdb_usage(const struct jobdb_job *job, int instance)
+{
+    const int usage = instance == CT_NONE
+                          ? CT_NONE
+                          : job->view->job->instances[instance].usage;
+
+    return usage == CT_NONE ? CT_NONE : job->first_usage + usage;
+}
 
 #endif

@@ -1,7 +1,4 @@
-/* Jobs, places, members, links, steps, usages, instances: what the ranks say
- * together. */
-#include <stdlib.h>
-
+/* Jobs, places, members, links, steps, usages: what the ranks say together. */
 #include "report/jobdb_insert.h"
 #include "trace/graphs.h"
 
@@ -120,66 +117,6 @@ static void put_usage(struct jobdb *db, const struct view *view, int i,
     jobdb_end(db);
 }
 
-/* The step that most of an instance's ops could be in: that of its first op. */
-static void note_steps(const struct view *view, int *steps)
-{
-    const struct ct_job *job = view->job;
-
-    for (int i = 0; i < job->ninstances; i++)
-        steps[i] = CT_NONE;
-    for (int k = 0; k < job->nprocesses; k++) {
-        const struct ct_process *p = &view->trace->processes[job->processes[k]];
-
-        for (int i = 0; i < p->nops; i++)
-            if (p->ops[i].instance != CT_NONE &&
-                steps[p->ops[i].instance] == CT_NONE)
-                steps[p->ops[i].instance] = ct_op_step(p, &p->ops[i]);
-    }
-}
-
-static void put_instance(struct jobdb *db, const struct view *view, int i,
-                         int step, int64_t first)
-{
-    const struct ct_instance *n = &view->job->instances[i];
-
-    jobdb_start(db, JOBDB_T_instance);
-    jobdb_int(db, first + i);
-    jobdb_int(db, view->number);
-    jobdb_int(db, (int64_t)view->job->comms[n->comm].uid);
-    jobdb_int(db, n->base);
-    jobdb_int(db, n->ordinal);
-    jobdb_int(db, (int64_t)ct_usage_of(view->job, n)->bytes);
-    jobdb_int(db, n->ranks);
-    jobdb_time(db, n->transfer_ns);
-    jobdb_time(db, n->transfer_ns == CT_NO_TIME ? CT_NO_TIME : n->wait_max_ns);
-    jobdb_int(db, n->bound);
-    jobdb_index(db, step);
-    jobdb_int(db, n->runs);
-    jobdb_end(db);
-}
-
-static void put_instances(struct jobdb *db, const struct view *view,
-                          int64_t first, int64_t first_usage)
-{
-    const struct ct_job *job = view->job;
-    int *steps = calloc((size_t)job->ninstances + 1, sizeof *steps);
-
-    if (!steps)
-        return;
-    note_steps(view, steps);
-    for (int i = 0; i < job->ninstances && !db->error[0]; i++)
-        put_instance(db, view, i, steps[i], first);
-    for (int i = 0; i < job->ninstances && !db->error[0]; i++) {
-        int usage = job->instances[i].usage;
-
-        jobdb_start(db, JOBDB_T_instance_usage);
-        jobdb_int(db, first + i);
-        jobdb_index(db, usage == CT_NONE ? CT_NONE : first_usage + usage);
-        jobdb_end(db);
-    }
-    free(steps);
-}
-
 struct graph_runs {
     struct jobdb *db;
     const struct ct_process *process;
@@ -206,9 +143,9 @@ static void put_graph_runs(struct jobdb *db, const struct view *view,
     ct_graphs_by_step(to.process, put_graph_run, &to);
 }
 
-void jobdb_put_job(struct jobdb *db, const struct view *view,
-                   int64_t first_instance, int64_t first_usage)
+void jobdb_put_job(struct jobdb *db, const struct jobdb_job *whole)
 {
+    const struct view *view = whole->view;
     const struct ct_job *job = view->job;
 
     put_job_row(db, view);
@@ -220,7 +157,6 @@ void jobdb_put_job(struct jobdb *db, const struct view *view,
     }
     put_comms(db, view);
     for (int i = 0; i < job->nusages && !db->error[0]; i++)
-        put_usage(db, view, i, first_usage + i);
-    put_instances(db, view, first_instance, first_usage);
+        put_usage(db, view, i, whole->first_usage + i);
     jobdb_put_verdicts(db, view);
 }

@@ -268,16 +268,6 @@ static void put_graph_launches(struct jobdb *db, const struct ct_process *p,
     }
 }
 
-static void put_gpu_time(struct jobdb *db, int64_t enter_ns, int64_t start_ns,
-                         int64_t gpu_ns)
-{
-    if (start_ns == CT_NO_TIME)
-        jobdb_none(db);
-    else
-        jobdb_int(db, start_ns - enter_ns);
-    jobdb_time(db, gpu_ns);
-}
-
 static void put_launches(struct jobdb *db, const struct ct_process *p,
                          int number)
 {
@@ -293,7 +283,7 @@ static void put_launches(struct jobdb *db, const struct ct_process *p,
         jobdb_int(db, l->nops);
         jobdb_int(db, l->enter_ns);
         jobdb_time(db, l->host_ns);
-        put_gpu_time(db, l->enter_ns, l->start_ns, l->gpu_ns);
+        jobdb_gpu_time(db, l->enter_ns, l->start_ns, l->gpu_ns);
         jobdb_int(db, l->flags);
         jobdb_end(db);
     }
@@ -333,86 +323,4 @@ void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
     put_graphs(db, process, number);
     put_graph_launches(db, process, number);
     put_losses(db, process, number);
-}
-
-static void put_op(struct jobdb *db, const struct ct_process *p, int number,
-                   int i)
-{
-    const struct ct_op_row *op = &p->ops[i];
-    bool own_time = op->launch == CT_NONE;
-
-    jobdb_start(db, JOBDB_T_op);
-    jobdb_int(db, number);
-    jobdb_int(db, i);
-    jobdb_int(db, op->cls);
-    jobdb_int(db, op->ordinal);
-    if (own_time)
-        jobdb_none(db);
-    else
-        jobdb_int(db, (int64_t)p->launches[op->launch].grp);
-    jobdb_int(db, op->enter_ns);
-    jobdb_time(db, ct_op_host_ns(op));
-    put_gpu_time(db, op->enter_ns, own_time ? ct_op_start_ns(op) : CT_NO_TIME,
-                 own_time ? ct_op_gpu_ns(op) : CT_NO_TIME);
-    jobdb_int(db, op->flags);
-    jobdb_end(db);
-}
-
-static void put_match(struct jobdb *db, const struct view *view, int number,
-                      int i, int64_t first_instance, int64_t first_usage)
-{
-    const struct ct_process *p = &view->trace->processes[number];
-    const struct ct_op_row *op = &p->ops[i];
-    const struct ct_instance *instance =
-        op->instance == CT_NONE ? NULL : &view->job->instances[op->instance];
-    struct ct_op_cost cost;
-    int told;
-    const struct ct_choice_class_row *choice =
-        ct_op_choice(view->trace, number, i, &told);
-
-    ct_op_cost(view->trace, number, i, &cost);
-    jobdb_start(db, JOBDB_T_op_match);
-    jobdb_int(db, number);
-    jobdb_int(db, i);
-    jobdb_index(db, op->launch);
-    jobdb_index(db, instance ? first_instance + op->instance : CT_NONE);
-    jobdb_index(db, instance && instance->usage != CT_NONE
-                        ? first_usage + instance->usage
-                        : CT_NONE);
-    jobdb_index(db, ct_op_step(p, op));
-    jobdb_time(db, cost.transfer_ns);
-    jobdb_time(db, cost.wait_ns);
-    put_graph_id(db, p, ct_op_graph(p, op));
-    jobdb_index(db, choice ? choice->id : CT_NONE);
-    jobdb_index(db, choice ? told : CT_NONE);
-    jobdb_end(db);
-}
-
-static void put_kernels(struct jobdb *db, const struct ct_process *p,
-                        int number)
-{
-    for (int i = 0; i < p->nkernels && !db->error[0]; i++) {
-        const struct ct_kernel_row *k = &p->kernels[i];
-
-        jobdb_start(db, JOBDB_T_kernel);
-        jobdb_int(db, number);
-        jobdb_int(db, k->op);
-        jobdb_index(db, k->launch == CT_NONE ? CT_NONE
-                                             : p->graph_launches[k->launch].id);
-        jobdb_time(db, k->start_ns);
-        jobdb_int(db, k->gpu_ns);
-        jobdb_end(db);
-    }
-}
-
-void jobdb_put_ops(struct jobdb *db, const struct view *view, int process,
-                   int64_t first_instance, int64_t first_usage)
-{
-    const struct ct_process *p = &view->trace->processes[process];
-
-    for (int i = 0; i < p->nops && !db->error[0]; i++)
-        put_op(db, p, process, i);
-    for (int i = 0; i < p->nops && !db->error[0]; i++)
-        put_match(db, view, process, i, first_instance, first_usage);
-    put_kernels(db, p, process);
 }

@@ -41,11 +41,16 @@ static const char *key_of(const struct jobdb_table *table)
     return NULL;
 }
 
+static bool is_of_process(const struct jobdb_table *table)
+{
+    return table->scope == JOBDB_RANK || table->scope == JOBDB_DERIVED;
+}
+
 /* A process's rows lie together in the order of their numbers, so reading them
  * back needs no index and joining them no search. */
 static void add_columns(sqlite3_str *sql, const struct jobdb_table *table)
 {
-    bool rank = table->scope == JOBDB_RANK;
+    bool rank = is_of_process(table);
 
     if (rank)
         sqlite3_str_appendall(
@@ -73,7 +78,7 @@ char *jobdb_create_sql(const struct jobdb_table *table)
     sqlite3_str_appendf(sql, "CREATE TABLE \"%w\" ( -- %s\n", table->name,
                         table->doc);
     add_columns(sql, table);
-    sqlite3_str_appendall(sql, table->scope == JOBDB_RANK && key_of(table)
+    sqlite3_str_appendall(sql, is_of_process(table) && key_of(table)
                                    ? ") STRICT, WITHOUT ROWID"
                                    : ") STRICT");
     return sqlite3_str_finish(sql);
@@ -81,7 +86,7 @@ char *jobdb_create_sql(const struct jobdb_table *table)
 
 char *jobdb_insert_sql(const struct jobdb_table *table)
 {
-    int n = table->ncolumns + (table->scope == JOBDB_RANK);
+    int n = table->ncolumns + is_of_process(table);
     sqlite3_str *sql = sqlite3_str_new(NULL);
 
     sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO \"%w\" VALUES (?",

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum jobdb_scope { JOBDB_RANK, JOBDB_LOOKUP, JOBDB_JOB };
+enum jobdb_scope { JOBDB_RANK, JOBDB_DERIVED, JOBDB_LOOKUP, JOBDB_JOB };
 enum jobdb_type { JOBDB_KEY, JOBDB_I64, JOBDB_TXT, JOBDB_F64 };
 
 struct jobdb_column {
@@ -19,7 +19,7 @@ struct jobdb_table {
     const char *name, *doc;
     const struct jobdb_column *columns;
     enum jobdb_scope scope;
-    int ncolumns; /* without the leading `process` of RANK tables */
+    int ncolumns; /* without the leading `process` of RANK and DERIVED */
 };
 
 enum jobdb_table_id {

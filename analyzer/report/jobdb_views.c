@@ -28,7 +28,9 @@ _Static_assert(CT_FLAG_IN_CALL == IN_CALL && CT_FLAG_RUNNING == RUNNING &&
 static const char *const statements[] = {
     "CREATE INDEX op_match_usage ON op_match(usage, step)",
     "CREATE INDEX op_match_instance ON op_match(instance)",
-    "CREATE UNIQUE INDEX op_match_op ON op_match(process, op)",
+    "CREATE INDEX op_sum_usage ON op_sum(usage, step)",
+    "CREATE INDEX op_sum_choice ON op_sum(told, choice) "
+    "WHERE choice IS NOT NULL",
     "CREATE INDEX graph_run_graph ON graph_run(process, graph)",
     "CREATE INDEX op_match_graph ON op_match(process, graph) "
     "WHERE graph IS NOT NULL",
@@ -36,7 +38,8 @@ static const char *const statements[] = {
     "WHERE (flags & " IN_FLIGHT_BITS ") <> 0",
     "CREATE INDEX instance_uid ON instance(uid, ordinal)",
     "CREATE INDEX instance_transfer ON instance(transfer_ns)",
-    "CREATE INDEX instance_usage_usage ON instance_usage(usage)",
+    "CREATE INDEX instance_usage ON instance(usage, step)",
+    "CREATE INDEX instance_step ON instance(step)",
     "CREATE INDEX usage_role ON usage(role)",
     "CREATE INDEX usage_uid ON usage(uid)",
     "CREATE INDEX member_uid ON member(uid, rank)",
@@ -101,10 +104,10 @@ static const char *const statements[] = {
     "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS op,\n"
     "       i.uid, i.ordinal, u.src, u.dst, i.bytes, i.runs, i.ranks,\n"
     "       l.name AS link, l.network, i.transfer_ns, i.wait_ns, i.bound,\n"
-    "       u.grouped, iu.usage\n"
+    "       u.grouped, i.usage, p.rank AS last_rank -- who came last\n"
     "  FROM instance i\n"
-    "  LEFT JOIN instance_usage iu ON iu.instance = i.id\n"
-    "  LEFT JOIN usage u ON u.id = iu.usage\n"
+    "  LEFT JOIN usage u ON u.id = i.usage\n"
+    "  LEFT JOIN place p ON p.process = i.last\n"
     "  LEFT JOIN link_class l ON l.id = u.link\n"
     "  LEFT JOIN op_kind k ON k.id = i.kind",
 
@@ -132,28 +135,41 @@ static const char *const statements[] = {
     "  LEFT JOIN link k ON k.uid = s.uid AND k.rank IS NULL\n"
     "  LEFT JOIN link_class l ON l.id = k.class",
 
+    "CREATE VIEW v_op_sum AS -- ops that are alike, summed by step; names as\n"
+    "-- in v_op: bytes is the size of one, total_bytes that of all\n"
+    "SELECT p.job, p.rank, p.node, p.node_name, s.process, s.id, s.step,\n"
+    "       t.kind AS step_kind, u.role, k.name AS op, k.function, k.class,\n"
+    "       c.count, u.bytes, c.comm, u.uid, g.name AS comm_name, g.nranks,\n"
+    "       g.rank AS comm_rank, c.peer, l.name AS link, l.network,\n"
+    "       u.speed AS link_speed, h.algorithm, h.protocol, h.channels,\n"
+    "       c.stream, c.stack, c.graph, s.ops, s.runs,\n"
+    "       s.bytes AS total_bytes, s.timed, s.transfer_ns, s.wait_ns,\n"
+    "       s.longest_ns, s.last, s.others_ns, s.kernels, s.kernel_ns\n"
+    "  FROM op_sum s\n"
+    "  JOIN place p ON p.process = s.process\n"
+    "  JOIN op_class c ON c.process = s.process AND c.id = s.class\n"
+    "  JOIN comm g ON g.process = s.process AND g.id = c.comm\n"
+    "  JOIN op_kind k ON k.id = c.kind\n"
+    "  LEFT JOIN usage u ON u.id = s.usage\n"
+    "  LEFT JOIN link_class l ON l.id = u.link\n"
+    "  LEFT JOIN step t ON t.process = s.process AND t.n = s.step\n"
+    "  LEFT JOIN choice_class h ON h.process = s.told AND h.id = s.choice",
+
     "CREATE VIEW v_step_role AS -- what a rank spends on a role in a step;\n"
     "-- what graphs ran counts in ops and bytes; in times where NCCL's\n"
     "-- profiler told them\n"
-    "SELECT p.job, p.rank, m.step, s.kind AS step_kind, u.role,\n"
-    "       l.name AS link, l.network, sum(m.runs) AS ops,\n"
-    "       sum(m.runs * u.bytes) AS bytes,\n"
-    "       total(m.transfer_ns) / 1e6 AS transfer_ms,\n"
-    "       total(m.wait_ns) / 1e6 AS wait_ms,\n"
-    "       (total(m.transfer_ns) + total(m.wait_ns)) / 1e6 AS total_ms\n"
-    "  FROM (SELECT process, step, usage, 1 AS runs, transfer_ns, wait_ns\n"
-    "          FROM op_match WHERE graph IS NULL\n"
-    "        UNION ALL\n"
-    "        SELECT r.process, r.step, o.usage, r.runs,\n"
-    "               r.runs * o.transfer_ns, r.runs * o.wait_ns\n"
-    "          FROM graph_run r\n"
-    "          JOIN op_match o ON o.process = r.process\n"
-    "                         AND o.graph = r.graph) m\n"
-    "  JOIN usage u ON u.id = m.usage\n"
+    "SELECT p.job, p.rank, s.step, t.kind AS step_kind, u.role,\n"
+    "       l.name AS link, l.network, sum(s.runs) AS ops,\n"
+    "       sum(s.bytes) AS bytes,\n"
+    "       total(s.transfer_ns) / 1e6 AS transfer_ms,\n"
+    "       total(s.wait_ns) / 1e6 AS wait_ms,\n"
+    "       (total(s.transfer_ns) + total(s.wait_ns)) / 1e6 AS total_ms\n"
+    "  FROM op_sum s\n"
+    "  JOIN usage u ON u.id = s.usage\n"
     "  JOIN link_class l ON l.id = u.link\n"
-    "  JOIN place p ON p.process = m.process\n"
-    "  LEFT JOIN step s ON s.process = m.process AND s.n = m.step\n"
-    " GROUP BY p.job, m.process, m.step, u.role, u.link",
+    "  JOIN place p ON p.process = s.process\n"
+    "  LEFT JOIN step t ON t.process = s.process AND t.n = s.step\n"
+    " GROUP BY p.job, s.process, s.step, u.role, u.link",
 };
 
 void jobdb_put_views(struct jobdb *db)

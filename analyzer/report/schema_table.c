@@ -5,6 +5,7 @@
 
 static const char *const scopes[] = {
     [JOBDB_RANK] = "each rank's file; in job.db with a leading `process`",
+    [JOBDB_DERIVED] = "job.db only, with a leading `process`",
     [JOBDB_LOOKUP] = "both: names of numbers",
     [JOBDB_JOB] = "job.db only",
 };

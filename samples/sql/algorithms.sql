@@ -3,9 +3,10 @@
 .headers on
 .mode column
 SELECT op, nranks, link, bytes, algorithm, protocol, channels,
-       count(*) AS calls, round(avg(transfer_ns) / 1e3, 1) AS transfer_us,
-       round(avg(kernel_ns) / 1e3, 1) AS kernel_us
-  FROM v_op
+       sum(runs) AS calls,
+       round(sum(transfer_ns) / sum(timed) / 1e3, 1) AS transfer_us,
+       round(sum(kernel_ns) / sum(kernels) / 1e3, 1) AS kernel_us
+  FROM v_op_sum
  WHERE algorithm IS NOT NULL
  GROUP BY job, op, nranks, link, bytes, algorithm, protocol, channels
  ORDER BY job, op, nranks, bytes, algorithm, protocol;

@@ -2,11 +2,11 @@
 -- one the others wait for.
 .headers on
 .mode column
-SELECT p.job, p.rank, p.node_name, count(*) AS ops,
-       round(sum(m.transfer_ns) / 1e6, 3) AS transfer_ms,
-       round(sum(m.wait_ns) / 1e6, 3) AS wait_ms,
-       round(max(m.wait_ns) / 1e6, 3) AS longest_ms
-  FROM op_match m
-  JOIN place p ON p.process = m.process
- GROUP BY m.process
+SELECT p.job, p.rank, p.node_name, sum(s.ops) AS ops,
+       round(sum(s.transfer_ns) / 1e6, 3) AS transfer_ms,
+       round(sum(s.wait_ns) / 1e6, 3) AS wait_ms,
+       round(max(s.longest_ns) / 1e6, 3) AS longest_ms
+  FROM place p
+  JOIN op_sum s ON s.process = p.process
+ GROUP BY p.process
  ORDER BY p.job, wait_ms DESC, p.rank;

@@ -1,8 +1,9 @@
 #!/bin/sh
 # test_cli_sql.sh COMMTRACE TRACEGEN SQL_FOLDER: job.db holds what the rank files
-# held and answers every question of samples/sql.
+# held and answers every question of samples/sql, none of them by reading all.
 set -eu
 commtrace=$1 tracegen=$2 questions=$3
+here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp"
@@ -14,6 +15,8 @@ cmp job.db other.db
 "$commtrace" merge --db job.db good # replaces a job.db
 cmp job.db other.db
 [ "$(sqlite3 job.db 'PRAGMA integrity_check')" = ok ]
+
+python3 -B "$here/sql_plans.py" job.db "$questions"
 
 mkdir answers
 for file in "$questions"/*.sql; do
@@ -96,6 +99,27 @@ assert one("SELECT count(DISTINCT step) FROM v_step_role "
 # The whole is the sum of its parts.
 assert abs(one("SELECT sum(transfer_ms) FROM v_step_role") -
            one("SELECT sum(transfer_ns) / 1e6 FROM op_match")) < 1e-3
+# What is summed is what was summed.
+assert rows(job, "SELECT process, sum(ops), sum(runs), sum(timed), "
+            "sum(transfer_ns), sum(wait_ns), max(longest_ns) FROM op_sum "
+            "GROUP BY process, class, usage, step") == rows(
+    job, "SELECT m.process, count(*), count(*), count(transfer_ns), "
+    "sum(transfer_ns), sum(wait_ns), max(wait_ns) FROM op_match m JOIN op o "
+    "ON o.process = m.process AND o.id = m.op "
+    "GROUP BY m.process, o.class, m.usage, m.step")
+assert one("SELECT sum(total_bytes) FROM v_op_sum") == one(
+    "SELECT sum(bytes) FROM v_op")
+assert one("SELECT count(*) FROM op_sum") < one("SELECT count(*) FROM op") / 4
+# Who came last to a collective waited least; only it is charged.
+assert one("SELECT sum(last) FROM op_sum") == one(
+    "SELECT count(*) FROM instance WHERE last NOT NULL") > 0
+assert one("SELECT sum(others_ns) FROM op_sum") == one(
+    "SELECT sum(wait_ns) FROM instance WHERE last NOT NULL")
+assert one("SELECT count(*) FROM instance i WHERE last <> (SELECT m.process "
+           "FROM op_match m JOIN place p ON p.process = m.process "
+           "WHERE m.instance = i.id ORDER BY m.wait_ns, p.rank)") == 0
+assert one("SELECT count(*) FROM v_instance WHERE last_rank NOT NULL "
+           "AND (op IN ('send', 'recv') OR wait_ns <= 0)") == 0
 # Transfer and wait are all of what an op took; of a group, together.
 assert one("SELECT count(*) FROM op_match WHERE wait_ns IS NOT NULL") == ops
 assert one("SELECT count(*) FROM op_match m JOIN op o ON o.process = m.process "

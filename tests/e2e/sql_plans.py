@@ -1,0 +1,83 @@
+"""sql_plans.py JOBDB SQL_FOLDER [--time]: no question of the folder reads a
+table that grows with the calls of the job row by row. SQLite plans without
+statistics here, so the plans are those of a job of any size.
+
+EXPLAIN QUERY PLAN names aliases, and an automatic index is a scan that it does
+not show; so the program is looked at: which b-tree does a loop begin to read at
+its start? --time runs the questions, too.
+"""
+import glob
+import os
+import sqlite3
+import sys
+import time
+
+# As many rows as the job has calls, or a fixed share of that.
+GROWING = {"op", "op_match", "op_sum", "instance", "launch", "kernel", "choice",
+           "graph_launch", "graph_run"}
+LOOPS = {"Rewind", "Last"}
+
+
+def statements(path):
+    """The SQL of a file, without the shell's own commands."""
+    text = "".join(line for line in open(path) if not line.startswith("."))
+    part = ""
+    for piece in text.split(";")[:-1]:
+        part += piece + ";"
+        if sqlite3.complete_statement(part):
+            yield part
+            part = ""
+    assert not part.strip(" \n;"), path
+
+
+def trees(db):
+    """root page -> table, of those whose rows lie in that b-tree."""
+    roots = {}
+    for kind, name, table, root in db.execute(
+            "SELECT type, name, tbl_name, rootpage FROM sqlite_schema"):
+        if kind == "table" or name.startswith("sqlite_autoindex_"):
+            roots[root] = table
+    return roots
+
+
+def scanned(db, sql, roots):
+    """Tables of GROWING that sql reads from their first row on."""
+    cursors, found = {}, set()
+    for _, op, p1, p2, *_ in db.execute("EXPLAIN " + sql):
+        if op == "OpenRead":
+            cursors[p1] = roots.get(p2)
+        elif op in LOOPS and cursors.get(p1) in GROWING:
+            found.add(cursors[p1])
+    return found
+
+
+def main():
+    path, folder = sys.argv[1:3]
+    db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+    roots = trees(db)
+    assert GROWING <= set(roots.values()), GROWING - set(roots.values())
+    for table in sorted(GROWING):  # a scan is seen as one
+        assert scanned(db, "SELECT * FROM %s LIMIT 1" % table,
+                       roots) == {table}, table
+    files = sorted(glob.glob(os.path.join(folder, "*.sql")))
+    bad = 0
+    for file in files:
+        begin, rows = time.monotonic(), 0
+        for sql in statements(file):
+            found = scanned(db, sql, roots)
+            bad += bool(found)
+            if found:
+                print("%s reads all of %s:" % (file, ", ".join(sorted(found))))
+                for *_, line in db.execute("EXPLAIN QUERY PLAN " + sql):
+                    print("    " + line)
+            if "--time" in sys.argv[3:]:
+                rows += len(db.execute(sql).fetchall())
+        if "--time" in sys.argv[3:]:
+            print("%-32s %8.3f s %8d rows" % (
+                os.path.basename(file), time.monotonic() - begin, rows))
+    assert files and not bad
+    print("%d questions, no scan" % len(files))
+
+
+if __name__ == "__main__":
+    main()
