@@ -25,6 +25,11 @@ for file in "$questions"/*.sql; do
     sqlite3 -bail job.db <"$file" >"answers/$name" 2>err
     [ ! -s err ] || { cat "$file" err; exit 1; }
 done
+# The shell wraps what is wider than 60 characters.
+cp job.db wide.db
+sqlite3 wide.db 'UPDATE link SET detail = hex(zeroblob(80))'
+[ "$(sqlite3 wide.db <"$questions"/links.sql | wc -l)" -eq "$((2 +
+    $(sqlite3 job.db 'SELECT min(40, count(*)) FROM link')))" ]
 [ "$(find answers -type f | wc -l)" -ge 8 ]
 for name in time_by_role_and_step slowest_ops bytes_per_link communicators \
     wait_per_rank message_sizes observed_beside_predicted slow_edges; do
