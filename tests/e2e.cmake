@@ -47,6 +47,11 @@ if(NOT COMMTRACE_SANITIZE) # whose runtime has a dlsym of its own
     $<TARGET_FILE:probe_module> $<TARGET_FILE:oldest>)
 endif()
 
+add_test(NAME e2e.tracegen COMMAND ${PYTHON3} -B
+  ${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_tracegen.py)
+set_tests_properties(e2e.tracegen PROPERTIES LABELS e2e TIMEOUT 300
+  ENVIRONMENT BUILD=${CMAKE_BINARY_DIR})
+
 add_test(NAME fuzz.mutate COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/mutate.py 1 100)
 set_tests_properties(fuzz.mutate PROPERTIES LABELS fuzz TIMEOUT 300

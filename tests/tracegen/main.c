@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "option_values.h"
 #include "tracegen.h"
 
 static void usage(FILE *f)
@@ -41,25 +42,21 @@ static void usage(FILE *f)
         "  --nccl log|kernel         what NCCL says: its table and the "
         "choices\n"
         "                            of rank 0; of all, with kernel times\n"
+        "  --clock-us T              hosts' clocks are off by up to T (0)\n"
+        "  --drift-ppm D             and run fast or slow by up to D (0)\n"
+        "  --wander-ppm D            and change their rate by up to D (0)\n"
+        "  --host-clock H,T,D        offset and drift of host H\n"
+        "  --tick-ns T               of the GPUs' clocks (1)\n"
+        "  --drop P[,N]              share of ops lost, N in a row (0,1)\n"
+        "  --missing 3,8-11          ranks without a file\n"
+        "  --cut 3-5@MS              files of ranks that end at a time\n"
+        "  --mismatch R,N,HOW        rank R's Nth collective has another "
+        "count,\n"
+        "                            type or kind\n"
+        "  --truth-db                the truth of every op, in truth.sqlite\n"
         "  --seed N                  (1)\n"
         "example: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n",
         f);
-}
-
-static void fail(const char *option, const char *value)
-{
-    fprintf(stderr, "tracegen: --%s %s: not understood\n", option, value);
-    exit(2);
-}
-
-static double number(const char *option, const char *text, double low)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !(value >= low && value < 1e15))
-        fail(option, text);
-    return value;
 }
 
 static void pair(const char *option, char *text, double *values)
@@ -67,10 +64,10 @@ static void pair(const char *option, char *text, double *values)
     char *comma = strchr(text, ',');
 
     if (!comma)
-        fail(option, text);
+        option_fail(option, text);
     *comma = 0;
-    values[0] = number(option, text, 1e-9);
-    values[1] = number(option, comma + 1, 1e-9);
+    values[0] = option_number(option, text, 1e-9);
+    values[1] = option_number(option, comma + 1, 1e-9);
 }
 
 static void slow(struct options *o, const char *name, char *text)
@@ -78,10 +75,10 @@ static void slow(struct options *o, const char *name, char *text)
     char *comma = strchr(text, ',');
 
     if (!comma)
-        fail(name, text);
+        option_fail(name, text);
     *comma = 0;
-    o->slow_rank = (int)number(name, text, 0);
-    o->slow_factor = number(name, comma + 1, 1e-3);
+    o->slow_rank = (int)option_number(name, text, 0);
+    o->slow_factor = option_number(name, comma + 1, 1e-3);
 }
 
 static void nccl(struct options *o, const char *name, const char *text)
@@ -91,7 +88,7 @@ static void nccl(struct options *o, const char *name, const char *text)
     else if (!strcmp(text, "kernel"))
         o->nccl = NCCL_KERNELS;
     else
-        fail(name, text);
+        option_fail(name, text);
 }
 
 /* Data parallelism is two axes, the inner one first. */
@@ -106,7 +103,7 @@ static void order(struct options *o, const char *text)
              a++)
             ;
         if (a == AXES || seen[a] || (text[i + 2] && text[i + 2] != ','))
-            fail("order", text);
+            option_fail("order", text);
         seen[a] = true;
         if (a == DP)
             o->order[n++] = IN;
@@ -145,6 +142,16 @@ static const struct option names[] = {{"tp", 1, NULL, 't'},
 #define SWITCH(name_, ...) {name_, 0, NULL, 'J'},
 #define COUNTS(name_, ...) {name_, 1, NULL, 'J'},
 #include "job_options.def"
+                                      {"clock-us", 1, NULL, 'C'},
+                                      {"drift-ppm", 1, NULL, 'C'},
+                                      {"wander-ppm", 1, NULL, 'C'},
+                                      {"host-clock", 1, NULL, 'C'},
+                                      {"tick-ns", 1, NULL, 'C'},
+                                      {"drop", 1, NULL, 'D'},
+                                      {"missing", 1, NULL, 'D'},
+                                      {"cut", 1, NULL, 'D'},
+                                      {"mismatch", 1, NULL, 'D'},
+                                      {"truth-db", 0, NULL, 'T'},
                                       {"seed", 1, NULL, 'x'},
                                       {"out", 1, NULL, 'O'},
                                       {"help", 0, NULL, 'H'},
@@ -154,40 +161,40 @@ static void set(struct options *o, int key, const char *name, char *value)
 {
     switch (key) {
     case 't':
-        o->degree[TP] = (int)number(name, value, 1);
+        o->degree[TP] = (int)option_number(name, value, 1);
         break;
     case 'p':
-        o->degree[PP] = (int)number(name, value, 1);
+        o->degree[PP] = (int)option_number(name, value, 1);
         break;
     case 'd':
-        o->degree[DP] = (int)number(name, value, 1);
+        o->degree[DP] = (int)option_number(name, value, 1);
         break;
     case 'o':
         order(o, value);
         break;
     case 'h':
-        o->hosts = (int)number(name, value, 1);
+        o->hosts = (int)option_number(name, value, 1);
         break;
     case 'l':
-        o->layers = (int)number(name, value, 1);
+        o->layers = (int)option_number(name, value, 1);
         break;
     case 'm':
-        o->micro_batches = (int)number(name, value, 1);
+        o->micro_batches = (int)option_number(name, value, 1);
         break;
     case 's':
-        o->steps = (int)number(name, value, 1);
+        o->steps = (int)option_number(name, value, 1);
         break;
     case 'n':
-        o->ops = (long)number(name, value, 1);
+        o->ops = (long)option_number(name, value, 1);
         break;
     case 'b':
-        o->hidden = (uint64_t)number(name, value, 2);
+        o->hidden = (uint64_t)option_number(name, value, 2);
         break;
     case 'B':
-        o->bucket = (uint64_t)number(name, value, 40);
+        o->bucket = (uint64_t)option_number(name, value, 40);
         break;
     case 'k':
-        o->buckets = (int)number(name, value, 0);
+        o->buckets = (int)option_number(name, value, 0);
         break;
     case 'a':
         pair(name, value, o->alpha_us);
@@ -196,19 +203,19 @@ static void set(struct options *o, int key, const char *name, char *value)
         pair(name, value, o->GBps);
         break;
     case 'c':
-        o->compute_us = number(name, value, 0);
+        o->compute_us = option_number(name, value, 0);
         break;
     case 'w':
         slow(o, name, value);
         break;
     case 'j':
-        o->jitter = number(name, value, 0);
+        o->jitter = option_number(name, value, 0);
         break;
     case 'r':
-        o->barriers = (int)number(name, value, 0);
+        o->barriers = (int)option_number(name, value, 0);
         break;
     case 'e':
-        o->eval_every = (int)number(name, value, 0);
+        o->eval_every = (int)option_number(name, value, 0);
         break;
     case 'L':
         o->lone_groups = true;
@@ -222,8 +229,17 @@ static void set(struct options *o, int key, const char *name, char *value)
     case 'J':
         job_set(o, name, value);
         break;
+    case 'C':
+        clocks_set(o, name, value);
+        break;
+    case 'D':
+        damage_set(o, name, value);
+        break;
+    case 'T':
+        o->truth_db = true;
+        break;
     case 'x':
-        o->seed = (uint64_t)number(name, value, 0);
+        o->seed = (uint64_t)option_number(name, value, 0);
         break;
     case 'O':
         o->out = value;
@@ -315,7 +331,7 @@ static void simulate(struct simulation *s, const struct options *o)
 }
 
 struct writing {
-    const struct simulation *simulation;
+    struct simulation *simulation;
     atomic_int next, failed;
 };
 
@@ -331,7 +347,7 @@ static void *write_some(void *argument)
     return NULL;
 }
 
-static int write_all(const struct simulation *s)
+static int write_all(struct simulation *s)
 {
     struct writing w = {.simulation = s};
     pthread_t helper;
@@ -340,7 +356,7 @@ static int write_all(const struct simulation *s)
     write_some(&w);
     if (helped)
         pthread_join(helper, NULL);
-    return truth_write(s) || atomic_load(&w.failed);
+    return truth_write(s) || truth_db_end(s) || atomic_load(&w.failed);
 }
 
 int main(int argc, char **argv)
@@ -361,6 +377,8 @@ int main(int argc, char **argv)
                         .jitter = 0.02,
                         .slow_rank = -1,
                         .slow_factor = 1,
+                        .damage = {.drop_run = 1},
+                        .tick_ns = 1,
                         .seed = 1,
                         .job = job_default};
     struct simulation s;
@@ -372,8 +390,9 @@ int main(int argc, char **argv)
     check(&o);
     layout_init(&layout, &o);
     simulation_init(&s, &layout);
+    failed = truth_db_begin(&s);
     simulate(&s, &o);
-    failed = write_all(&s);
+    failed |= write_all(&s);
     simulation_release(&s);
     layout_release(&layout);
     return failed ? 1 : 0;

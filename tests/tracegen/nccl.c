@@ -95,8 +95,8 @@ static void put_class(struct writer *w, const struct layout *layout,
         (int64_t)op_bytes(c->op, c->type, c->count, nranks));
     put_or_null(row, choice_class_peer, is_p2p(c->op) ? c->peer : -1);
     if (is_p2p(c->op)) {
-        sqlite3_bind_null(row, choice_class_algorithm + 1);
-        sqlite3_bind_null(row, choice_class_protocol + 1);
+        put_null(row, choice_class_algorithm);
+        put_null(row, choice_class_protocol);
     } else {
         put_text(row, choice_class_algorithm, "RING");
         put_text(row, choice_class_protocol, "SIMPLE");

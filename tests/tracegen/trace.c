@@ -1,5 +1,6 @@
 #include "tracegen.h"
 
+#include "rows.h"
 #include "writer.h"
 
 #include <sqlite3.h>
@@ -32,7 +33,8 @@ static int64_t end_of(const struct rank *rank)
     return rank->streams[COMPUTE_STREAM].now_ns + 1000000;
 }
 
-static void put_process(struct writer *w, const struct simulation *s, int rank)
+static void put_process(struct writer *w, const struct simulation *s, int rank,
+                        const struct output *out)
 {
     const struct layout *layout = s->layout;
     uint64_t seed = layout->options->seed;
@@ -59,12 +61,33 @@ static void put_process(struct writer *w, const struct simulation *s, int rank)
     put(row, process_world_size, layout->nranks);
     put(row, process_local_rank, local_rank(layout, rank));
     put(row, process_restart, 0);
-    /* Hosts were booted at different times. */
     put(row, process_t0_ns,
-        (int64_t)(1 + host) * 1000000000000 + 1000 * (int64_t)rank);
-    put(row, process_t0_real_ns, 1700000000000000000 + 1000 * (int64_t)rank);
-    put(row, process_end_ns, end_of(&s->ranks[rank]));
+        out->clock.boot_ns + host_time(&out->clock, out->t0_ns));
+    put(row, process_t0_real_ns,
+        out->clock.real_ns + host_time(&out->clock, out->t0_ns));
+    if (out->cut_ns < INT64_MAX)
+        put_null(row, process_end_ns);
+    else
+        put(row, process_end_ns, output_time(out, end_of(&s->ranks[rank])));
     writer_add(w, row);
+}
+
+/* Every minute, as the recorder does. */
+static void put_clocks(struct writer *w, const struct rank *rank,
+                       const struct output *out)
+{
+    sqlite3_stmt *row = writer_row(w, T_clock);
+    int64_t until = out->cut_ns < end_of(rank) ? out->cut_ns : end_of(rank);
+    int64_t at;
+
+    put_null(row, clock_device);
+    put(row, clock_width_ns, 100);
+    for (at = out->t0_ns; at < until; at += 60000000000) {
+        put(row, clock_at_ns, output_time(out, at));
+        put(row, clock_real_ns,
+            out->clock.real_ns + host_time(&out->clock, at));
+        writer_add(w, row);
+    }
 }
 
 static void put_device(struct writer *w, const struct layout *layout, int rank)
@@ -109,8 +132,8 @@ static void put_comms(struct writer *w, const struct layout *layout, int rank)
             put(row, comm_parent, 1);
             put(row, comm_child, kind);
         } else {
-            sqlite3_bind_null(row, comm_parent + 1);
-            sqlite3_bind_null(row, comm_child + 1);
+            put_null(row, comm_parent);
+            put_null(row, comm_child);
         }
         put(row, comm_nranks, c->nranks);
         put(row, comm_rank, layout->place_in[rank][kind]);
@@ -122,31 +145,32 @@ static void put_comms(struct writer *w, const struct layout *layout, int rank)
     }
 }
 
-static int64_t stream_handle(int stream)
-{
-    return 0x7000 + 0x100 * stream;
-}
-
-static void put_classes(struct writer *w, const struct rank *rank)
+static void put_class(struct writer *w, const struct op_class *class, int id)
 {
     sqlite3_stmt *row = writer_row(w, T_op_class);
+
+    put(row, op_class_id, id);
+    put(row, op_class_comm, (int)class->comm + 1);
+    put(row, op_class_kind, (int64_t) class->op);
+    put(row, op_class_type, class->type);
+    put_or_null(row, op_class_redop, class->redop);
+    put(row, op_class_count, (int64_t) class->count);
+    put_or_null(row, op_class_peer, class->peer);
+    put(row, op_class_stream, stream_handle(class->stream));
+    put(row, op_class_site, 0x400000 + 16 * (id - 1));
+    put(row, op_class_stack, (int64_t) class->op + 1);
+    writer_add(w, row);
+}
+
+static void put_classes(struct writer *w, const struct rank *rank,
+                        const struct output *out)
+{
     int i;
 
-    for (i = 0; i < rank->nclasses; i++) {
-        const struct op_class *class = &rank->classes[i];
-
-        put(row, op_class_id, i + 1);
-        put(row, op_class_comm, (int)class->comm + 1);
-        put(row, op_class_kind, (int64_t) class->op);
-        put(row, op_class_type, class->type);
-        put_or_null(row, op_class_redop, class->redop);
-        put(row, op_class_count, (int64_t) class->count);
-        put_or_null(row, op_class_peer, class->peer);
-        put(row, op_class_stream, stream_handle(class->stream));
-        put(row, op_class_site, 0x400000 + 16 * i);
-        put(row, op_class_stack, (int64_t) class->op + 1);
-        writer_add(w, row);
-    }
+    for (i = 0; i < rank->nclasses; i++)
+        put_class(w, &rank->classes[i], i + 1);
+    for (i = 0; i < out->nplanted; i++)
+        put_class(w, &out->planted[i], FIRST_PLANTED_CLASS + i);
 }
 
 /* Each operation is called from a place of its own, the same on all ranks. */
@@ -185,78 +209,40 @@ static void put_stacks(struct writer *w, const struct rank *rank)
     }
 }
 
-struct cursor {
-    int64_t id;
-    int group_ops;
-};
-
-static void put_launch(struct writer *w, const struct rank *rank,
-                       const struct record *record, struct cursor *cursor)
+void trace_path(const struct simulation *s, int rank, char *path, size_t size)
 {
-    const struct op_class *class = &rank->classes[record->cls];
-    sqlite3_stmt *row = writer_row(w, T_launch);
-    int64_t at = record->enter_ns + HOST_GROUPED_NS;
-
-    put(row, launch_id, ++cursor->id);
-    put(row, launch_grp, record->group);
-    put(row, launch_comm, (int)class->comm + 1);
-    put(row, launch_stream, stream_handle(class->stream));
-    put(row, launch_ops, cursor->group_ops);
-    put(row, launch_enter_ns, at);
-    put(row, launch_host_ns, HOST_CALL_NS);
-    put(row, launch_gpu_off_ns, record->start_ns - at);
-    put(row, launch_gpu_ns, record->gpu_ns);
-    put(row, launch_flags, CT_FLAG_EVENT);
-    writer_add(w, row);
-    cursor->group_ops = 0;
+    snprintf(path, size, "%s/host%d.%d.%x.db", s->layout->options->out,
+             layout_host(s->layout, rank), 1000 + rank, 5000 + rank);
 }
 
-static void put_op(struct writer *w, const struct rank *rank,
-                   const struct record *record, struct cursor *cursor)
+static void put_all(struct writer *w, struct simulation *s, int rank,
+                    struct output *out)
 {
-    sqlite3_stmt *row = w->inserts[T_op];
+    struct rank *r = &s->ranks[rank];
 
-    put(row, op_id, ++cursor->id);
-    put(row, op_class, record->cls + 1);
-    put(row, op_ordinal, record->ordinal);
-    put(row, op_enter_ns, record->enter_ns);
-    put(row, op_host_ns, record->group ? HOST_GROUPED_NS : HOST_CALL_NS);
-    if (record->group) {
-        put(row, op_grp, record->group);
-        sqlite3_bind_null(row, op_gpu_off_ns + 1);
-        sqlite3_bind_null(row, op_gpu_ns + 1);
-        put(row, op_flags, CT_FLAG_GROUP_TIME | CT_FLAG_GROUPED);
-        cursor->group_ops++;
-    } else {
-        sqlite3_bind_null(row, op_grp + 1);
-        put(row, op_gpu_off_ns, record->start_ns - record->enter_ns);
-        put(row, op_gpu_ns, record->gpu_ns);
-        put(row, op_flags, CT_FLAG_EVENT);
-    }
-    writer_add(w, row);
-    if (record->last_of_group)
-        put_launch(w, rank, record, cursor);
+    put_meta(w, "tool", "tracegen");
+    put_device(w, s->layout, rank);
+    put_comms(w, s->layout, rank);
+    rows_put(w, out, s->layout->options, r, rank);
+    put_process(w, s, rank, out);
+    put_clocks(w, r, out);
+    put_stacks(w, r);
+    put_classes(w, r, out);
+    rows_put_losses(w, out);
+    nccl_put(w, s, rank);
 }
 
-static void put_ops(struct writer *w, const struct rank *rank)
-{
-    struct cursor cursor = {.id = 8};
-    int i;
-
-    writer_row(w, T_op);
-    for (i = 0; i < rank->nrecords; i++)
-        put_op(w, rank, &rank->records[i], &cursor);
-}
-
-int trace_write(const struct simulation *s, int rank)
+int trace_write(struct simulation *s, int rank)
 {
     struct writer w = {0};
+    struct output out;
     char path[MAX_PATH], sql[128];
     int t;
 
-    snprintf(path, sizeof(path), "%s/host%d.%d.%x.db", s->layout->options->out,
-             layout_host(s->layout, rank), 1000 + rank, 5000 + rank);
+    trace_path(s, rank, path, sizeof(path));
     unlink(path);
+    if (is_missing(s->layout->options, rank))
+        return 0;
     if (sqlite3_open(path, &w.db)) {
         fprintf(stderr, "tracegen: %s: %s\n", path, sqlite3_errmsg(w.db));
         sqlite3_close(w.db);
@@ -269,14 +255,9 @@ int trace_write(const struct simulation *s, int rank)
     writer_run(&w, sql);
     writer_create(&w);
     writer_lookups(&w);
-    put_meta(&w, "tool", "tracegen");
-    put_process(&w, s, rank);
-    put_device(&w, s->layout, rank);
-    put_comms(&w, s->layout, rank);
-    put_stacks(&w, &s->ranks[rank]);
-    put_classes(&w, &s->ranks[rank]);
-    put_ops(&w, &s->ranks[rank]);
-    nccl_put(&w, s, rank);
+    output_init(&out, s->layout->options, layout_host(s->layout, rank), rank);
+    put_all(&w, s, rank, &out);
+    output_release(&out);
     writer_run(&w, "COMMIT");
     for (t = 0; t < TABLE_COUNT; t++)
         sqlite3_finalize(w.inserts[t]);

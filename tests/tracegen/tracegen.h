@@ -14,17 +14,24 @@
  *   disturb.c   how long computing and transfers take
  *   record.c    classes and ordinals of a rank's ops
  *   memory.c    arrays, numbers of keys, random bits
+ *   clocks.c    what the hosts' clocks say
+ *   damage.c    what is wrong with the files
  *   trace.c     one rank's file, through schema.def
+ *   rows.c      its ops and launches
  *   nccl.c      what NCCL says of itself in it
  *   truth.c     what an analyzer should find
+ *   truth_db.c  the same of every op, in SQLite
  */
 #ifndef TRACEGEN_H
 #define TRACEGEN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "clocks.h"
 #include "commtrace/ops.h"
+#include "damage.h"
 #include "job.h"
 
 /* IN is the inner part of data parallelism: expert parallel ranks, or those
@@ -65,6 +72,10 @@ struct options {
     bool lone_groups;            /* each lone send or recv in a group */
     bool sweep;                  /* sizes x iterations instead of steps */
     enum nccl nccl;              /* what NCCL says */
+    struct clock_options clocks;
+    struct damage damage;
+    int64_t tick_ns; /* of the GPUs' clocks */
+    bool truth_db;   /* the truth of every op */
     uint64_t seed;
     long ops; /* choose steps so that about so many come out; 0 */
     struct job job;
@@ -192,6 +203,8 @@ struct record { /* one op */
     uint32_t ordinal;
     int32_t group; /* number of its bracket, from 1; 0: none */
     bool last_of_group;
+    bool unlike; /* written as another call: see damage.h */
+    int64_t id;  /* in its rank's file; 0: not there */
 };
 
 struct op_class {
@@ -283,6 +296,7 @@ struct simulation {
     struct index edge_index;
     int *queue; /* of ranks that may be able to go on */
     int queue_head, queue_n;
+    struct truth_db *truth; /* NULL: not asked for */
 };
 
 void simulation_init(struct simulation *s, const struct layout *layout);
@@ -337,8 +351,14 @@ uint64_t op_bytes(enum ct_op op, int type, uint64_t count, int nranks);
 #define HOST_CALL_NS 3000
 #define HOST_GROUPED_NS 400
 
-int trace_write(const struct simulation *s, int rank);
+int trace_write(struct simulation *s, int rank);
+void trace_path(const struct simulation *s, int rank, char *path, size_t size);
 int truth_write(const struct simulation *s);
+
+/* truth.sqlite, where it is asked for: begun before the job runs, ended when
+ * its files are written. */
+int truth_db_begin(struct simulation *s);
+int truth_db_end(struct simulation *s);
 
 /* Bits that look random, the same for the same numbers. */
 uint64_t mix(uint64_t a, uint64_t b);

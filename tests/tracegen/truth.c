@@ -80,12 +80,6 @@ static void write_ranks(FILE *f, const struct simulation *s, const char *name,
     fprintf(f, " ]%s\n", after);
 }
 
-void truth_instance(struct simulation *s, const struct instance *instance)
-{
-    (void)s;
-    (void)instance;
-}
-
 int truth_write(const struct simulation *s)
 {
     const struct options *o = s->layout->options;

@@ -99,12 +99,17 @@ void put_text(sqlite3_stmt *row, int column, const char *value)
     sqlite3_bind_text(row, column + 1, value, -1, SQLITE_TRANSIENT);
 }
 
+void put_null(sqlite3_stmt *row, int column)
+{
+    sqlite3_bind_null(row, column + 1);
+}
+
 void put_or_null(sqlite3_stmt *row, int column, int64_t value)
 {
     if (value >= 0)
         put(row, column, value);
     else
-        sqlite3_bind_null(row, column + 1);
+        put_null(row, column);
 }
 
 void writer_add(struct writer *w, sqlite3_stmt *row)

@@ -40,6 +40,7 @@ sqlite3_stmt *writer_row(struct writer *w, enum table table);
 void put(sqlite3_stmt *row, int column, int64_t value);
 void put_real(sqlite3_stmt *row, int column, double value);
 void put_text(sqlite3_stmt *row, int column, const char *value);
+void put_null(sqlite3_stmt *row, int column);
 void put_or_null(sqlite3_stmt *row, int column, int64_t value);
 void writer_add(struct writer *w, sqlite3_stmt *row);
 

@@ -1,0 +1,152 @@
+"""What tracegen writes is what its truth says: clocks, damage, instances."""
+import bisect
+import filecmp
+import os
+import sqlite3
+import subprocess
+import sys
+
+import jobs
+
+TRACEGEN = os.path.join(jobs.BUILD, "tests", "tracegen", "tracegen")
+JOB = ["--tp", "2", "--pp", "2", "--dp", "2", "--hosts", "4", "--steps", "6"]
+
+
+def expect(good, *words):
+    if not good:
+        sys.exit(" ".join(str(w) for w in words))
+
+
+class Job:
+    def __init__(self, folder, *options, seed=7):
+        subprocess.run([TRACEGEN, *JOB, *options, "--seed", str(seed),
+                        "--truth-db", "--out", folder], check=True)
+        self.truth = sqlite3.connect(os.path.join(folder, "truth.sqlite"))
+        self.processes = self.truth.execute(
+            "SELECT rank, host, file, missing, t0_ns, cut_ns FROM process"
+            " ORDER BY rank").fetchall()
+
+    def ask(self, sql, *values):
+        return self.truth.execute(sql, values).fetchall()
+
+    def files(self):
+        for rank, host, path, missing, t0_ns, cut_ns in self.processes:
+            if not missing:
+                yield rank, host, sqlite3.connect(path), cut_ns
+
+
+def true_time(samples, reading):
+    """By the readings of one clock on both sides."""
+    i = max(1, min(bisect.bisect_left(samples, (reading,)), len(samples) - 1))
+    (a, at), (b, bt) = samples[i - 1], samples[i]
+    return at + (reading - a) * (bt - at) / (b - a)
+
+
+def test_clocks(folder):
+    job = Job(folder, "--clock-us", "50", "--drift-ppm", "20", "--wander-ppm", "3",
+              "--host-clock", "2,3000000,-400", "--tick-ns", "32")
+    hosts = job.ask("SELECT host, offset_us, drift_ppm FROM host ORDER BY host")
+    expect(hosts[2][1:] == (3e6, -400), hosts)
+    expect(len(set(hosts)) == 4 and all(abs(h[1]) <= 50 and abs(h[2]) <= 20
+                                        for h in hosts if h[0] != 2), hosts)
+    worst = 0
+    for rank, host, db, _ in job.files():
+        monotonic, real = (job.ask(
+            "SELECT %s, true_ns FROM clock WHERE host = ? ORDER BY 1" % name, host)
+            for name in ("monotonic_ns", "realtime_ns"))
+        t0, t0_real = db.execute("SELECT t0_ns, t0_real_ns FROM process").fetchone()
+        expect(abs(true_time(monotonic, t0) - true_time(real, t0_real)) < 2,
+               "rank", rank, "begins at two times")
+        truth = dict(job.ask("SELECT id, start_ns FROM op WHERE process = ?", rank))
+        for i, at in db.execute("SELECT id, enter_ns + gpu_off_ns FROM op"
+                                " WHERE gpu_ns IS NOT NULL"):
+            worst = max(worst, abs(true_time(monotonic, t0 + at) - truth[i]))
+    expect(0 < worst <= 34, "a start is off by", worst, "ns")
+
+
+def test_instances(folder):
+    job = Job(folder)
+    ops, met, equal = job.ask(
+        "SELECT (SELECT count(*) FROM op), count(*), sum(gpu_ns = wait_ns +"
+        " transfer_ns OR src >= 0) FROM op_wait")[0]
+    expect(ops == met == equal > 1000, ops, met, equal)
+    expect(job.ask("SELECT count(*) FROM op WHERE id IS NULL") == [(0,)])
+    for rank, _, db, _ in job.files():
+        expect(db.execute("SELECT o.id, uid, ordinal, kind, o.grp FROM op o"
+                          " JOIN op_class c ON c.id = class"
+                          " JOIN comm ON comm.id = comm ORDER BY 1").fetchall() ==
+               job.ask("SELECT id, uid, ordinal, kind, nullif(grp, 0) FROM op"
+                       " WHERE process = ? ORDER BY n", rank),
+               "rank", rank, "has other ops")
+
+
+def test_drops(folder):
+    job = Job(folder, "--drop", "0.03,4")
+    total, lost = job.ask("SELECT count(*), sum(id IS NULL) FROM op")[0]
+    expect(.02 < lost / total < .04, lost, "lost of", total)
+    for rank, _, db, _ in job.files():
+        expect(db.execute("SELECT id, ordinal FROM op ORDER BY id").fetchall() ==
+               job.ask("SELECT id, ordinal FROM op WHERE process = ? AND id NOTNULL"
+                       " ORDER BY n", rank), "rank", rank)
+        n, first, last = db.execute("SELECT n, first_ns, last_ns FROM loss"
+                                    " WHERE cause = 'ring_full'").fetchone()
+        expect(job.ask("SELECT sum(id IS NULL) FROM op WHERE process = ?", rank) ==
+               [(n,)] and first < last, "loss of rank", rank)
+
+
+def test_files(folder):
+    job = Job(folder, "--missing", "1,6-7", "--cut", "2-3@30.15")
+    expect([p[0] for p in job.processes if p[3]] == [1, 6, 7], job.processes)
+    for _, _, path, missing, _, _ in job.processes:
+        expect(os.path.exists(path) != bool(missing), path)
+    for rank, _, db, cut_ns in job.files():
+        end = db.execute("SELECT end_ns FROM process").fetchone()[0]
+        expect((end is None) == (rank in (2, 3)) == (cut_ns == 30150000), rank, end)
+        last, = db.execute("SELECT max(enter_ns) FROM op").fetchone()
+        expect((last < 30150000) == (rank in (2, 3)), rank, "calls at", last)
+        flying = db.execute("SELECT id FROM op WHERE flags & 256 AND gpu_ns IS NULL"
+                            " AND grp IS NULL").fetchall()
+        expect(len(flying) == (rank in (2, 3)), rank, flying)
+        expect(flying ==
+               job.ask("SELECT id FROM op WHERE process = ? AND id NOTNULL"
+                       " AND start_ns + gpu_ns > ? AND grp = 0 ORDER BY n",
+                       rank, cut_ns or 1 << 62), rank, "has other ops in flight")
+
+
+def test_mismatch(folder):
+    job = Job(folder, "--mismatch", "0,40,count", "--mismatch", "3,50,type",
+              "--mismatch", "5,60,kind")
+    expect(job.ask("SELECT process FROM op WHERE unlike ORDER BY 1") ==
+           [(0,), (3,), (5,)])
+    calls = {}
+    for rank, _, db, _ in job.files():
+        for row in db.execute(
+                "SELECT o.id, uid, ordinal, kind, type, count FROM op o"
+                " JOIN op_class c ON c.id = class JOIN comm ON comm.id = comm"
+                " WHERE kind NOT IN (6, 7)"):
+            calls.setdefault(row[1:3], []).append((row[3:], rank, row[0]))
+    unlike = sorted(min(c, key=lambda x: sum(y[0] == x[0] for y in c))[1:]
+                    for c in calls.values() if len({x[0] for x in c}) > 1)
+    # Of a pair nobody can say which of the two is wrong.
+    told = job.ask("SELECT o.process, o.uid, o.ordinal FROM op o WHERE unlike")
+    expect(len(unlike) == len(told) == 3, unlike, told)
+
+
+def test_same(folder):
+    options = ["--clock-us", "50", "--drop", "0.01"]
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        Job(os.path.join(folder, name), *options, seed=seed)
+    names = sorted(n for n in os.listdir(os.path.join(folder, "a"))
+                   if n != "truth.sqlite")  # it holds the folder's name
+    expect(len(names) == 9, names)
+    for other, equal in (("b", names), ("c", [])):
+        same, _, _ = filecmp.cmpfiles(os.path.join(folder, "a"),
+                                      os.path.join(folder, other), names, False)
+        expect(same == equal, other, same)
+
+
+for test in (test_clocks, test_instances, test_drops, test_files, test_mismatch,
+             test_same):
+    with jobs.Scratch() as scratch:
+        print(test.__name__)
+        test(scratch)

@@ -1,0 +1,81 @@
+#include "clocks.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "option_values.h"
+#include "tracegen.h"
+
+#define EPOCH_NS 1700000000000000000
+#define BOOT_NS 1000000000000
+#define TURN 6.283185307179586
+
+/* Between -1 and 1. */
+static double draw(const struct options *o, int host, uint64_t what)
+{
+    uint64_t bits = mix(mix(o->seed, 0xc10cc + what), (uint64_t)host);
+
+    return (double)(bits >> 11) / 4503599627370496.0 - 1;
+}
+
+struct host_clock host_clock(const struct options *o, int host)
+{
+    const struct clock_options *all = &o->clocks;
+    struct host_clock clock = {
+        .boot_ns = (1 + host) * (int64_t)BOOT_NS,
+        .offset_us = all->offset_us * draw(o, host, 0),
+        .drift_ppm = all->drift_ppm * draw(o, host, 1),
+        .wander_ppm = all->wander_ppm,
+        .phase = TURN * draw(o, host, 2),
+    };
+    int i;
+
+    for (i = 0; i < all->nset; i++)
+        if (all->set[i].host == host) {
+            clock.offset_us = all->set[i].offset_us;
+            clock.drift_ppm = all->set[i].drift_ppm;
+        }
+    clock.real_ns = EPOCH_NS + (int64_t)(1e3 * clock.offset_us);
+    return clock;
+}
+
+int64_t host_time(const struct host_clock *clock, int64_t true_ns)
+{
+    double t = (double)true_ns, turn = TURN * t / WANDER_NS;
+    double gain = 1e-6 * clock->drift_ppm * t;
+
+    if (clock->wander_ppm > 0)
+        gain += 1e-6 * clock->wander_ppm * WANDER_NS / TURN *
+                (sin(turn + clock->phase) - sin(clock->phase));
+    return true_ns + (int64_t)floor(gain);
+}
+
+static void set_one(struct options *o, const char *name, const char *value)
+{
+    struct clock_options *all = &o->clocks;
+    double values[3]; /* host, offset, drift */
+
+    option_numbers(name, value, values, 3);
+    if (all->nset == MAX_SET_CLOCKS || values[0] < 0)
+        option_fail(name, value);
+    all->set[all->nset].host = (int)values[0];
+    all->set[all->nset].offset_us = values[1];
+    all->set[all->nset++].drift_ppm = values[2];
+}
+
+bool clocks_set(struct options *o, const char *name, const char *value)
+{
+    if (!strcmp(name, "clock-us"))
+        o->clocks.offset_us = option_number(name, value, 0);
+    else if (!strcmp(name, "drift-ppm"))
+        o->clocks.drift_ppm = option_number(name, value, 0);
+    else if (!strcmp(name, "wander-ppm"))
+        o->clocks.wander_ppm = option_number(name, value, 0);
+    else if (!strcmp(name, "host-clock"))
+        set_one(o, name, value);
+    else if (!strcmp(name, "tick-ns"))
+        o->tick_ns = (int64_t)option_number(name, value, 1);
+    else
+        return false;
+    return true;
+}
