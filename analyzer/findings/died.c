@@ -8,34 +8,43 @@
 #include <string.h>
 
 #include "findings/rules.h"
+#include "trace/clocks.h"
 
 /* A process that communicates leaves a sign of life every second: less says
  * nothing about who was first. */
 #define SIGN_NS INT64_C(2500000000)
+#define CLOCK_ERROR_NS 1e8
 #define UNSURE .5 /* on another host, or with its ring refused: may live */
 
 struct silence { /* the dead, by their last sign of life */
-    const struct ct_process *first, *second;
+    const struct ct_process *first;
+    int64_t first_ns, second_ns; /* of its sign, and of the next one's */
     bool comparable;
 };
 
-static int64_t last_sign(const struct ct_process *p)
+static int64_t last_sign(const struct ct_trace *trace,
+                         const struct ct_process *p)
 {
-    return p->t0_ns + p->last_ns;
+    return ct_common_ns(trace, p, p->last_ns);
 }
 
-static struct silence compare_silence(const struct ct_process *const *dead,
+static struct silence compare_silence(const struct ct_trace *trace,
+                                      const struct ct_process *const *dead,
                                       int n)
 {
     struct silence s = {.comparable = true};
 
     for (int i = 0; i < n; i++) {
-        s.comparable &= ct_same_clock(dead[0], dead[i]);
-        if (!s.first || last_sign(dead[i]) < last_sign(s.first)) {
-            s.second = s.first;
+        const int64_t sign = last_sign(trace, dead[i]);
+
+        s.comparable &= ct_common_error(trace, dead[0], dead[i],
+                                        dead[0]->last_ns) < CLOCK_ERROR_NS;
+        if (!s.first || sign < s.first_ns) {
+            s.second_ns = s.first_ns;
             s.first = dead[i];
-        } else if (!s.second || last_sign(dead[i]) < last_sign(s.second)) {
-            s.second = dead[i];
+            s.first_ns = sign;
+        } else if (i == 1 || sign < s.second_ns) {
+            s.second_ns = sign;
         }
     }
     return s;
@@ -66,8 +75,7 @@ static void describe_last(const struct ct_process *p, char *text, size_t size)
 static void describe_first(const struct silence *s, int dead, char *text,
                            size_t size)
 {
-    const int64_t gap =
-        dead > 1 ? last_sign(s->second) - last_sign(s->first) : 0;
+    const int64_t gap = s->second_ns - s->first_ns;
 
     *text = 0;
     if (dead == 1)
@@ -98,7 +106,7 @@ static bool tell(const struct ct_case *c, const struct ct_process **dead,
 {
     struct ct_finding_row *row =
         ct_finding_add(findings, CT_FINDING_PROCESS_DIED);
-    const struct silence s = compare_silence(dead, n);
+    const struct silence s = compare_silence(c->trace, dead, n);
     char first[160], last[300] = "", who[80];
     int recovered = 0, unsure = 0;
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "findings/straggler.h"
+#include "trace/clocks.h"
 
 #define SAME_TIME_NS 5000 /* ranks that come so close come together */
 
@@ -66,14 +67,21 @@ static bool *choose_comms(const struct ct_case *c)
     return chosen;
 }
 
+/* All ranks of comm read clocks that are known well enough to say who came
+ * last. */
 static bool one_clock(const struct ct_trace *trace, const struct ct_comm *comm)
 {
     const struct ct_process *first =
         &trace->processes[comm->members[0].process];
 
-    for (int i = 1; i < comm->nranks; i++)
-        if (!ct_same_clock(first, &trace->processes[comm->members[i].process]))
+    for (int i = 1; i < comm->nranks; i++) {
+        const struct ct_process *p =
+            &trace->processes[comm->members[i].process];
+
+        if (!(ct_common_error(trace, first, p, first->last_ns / 2) <=
+              SAME_TIME_NS))
             return false;
+    }
     return true;
 }
 
@@ -103,10 +111,11 @@ static bool lay_out(const struct ct_case *c, struct ct_lateness *l)
     return chosen && l->first && l->rows;
 }
 
-static void note_arrival(struct arrival *a, const struct ct_process *p,
+static void note_arrival(const struct ct_trace *trace, struct arrival *a,
                          int process, const struct ct_op_row *op)
 {
-    const int64_t start = p->t0_ns + ct_op_start_ns(op);
+    const int64_t start =
+        ct_common_ns(trace, &trace->processes[process], ct_op_start_ns(op));
 
     if (!a->seen++)
         *a = (struct arrival){INT64_MIN, INT64_MIN, INT64_MAX, INT64_MAX,
@@ -175,7 +184,7 @@ static void note_step(struct work *w, int process,
         const struct ct_op_row *op = &p->ops[o];
 
         if (row_of(w, p, op) && is_fair(&w->c->job->instances[op->instance]))
-            note_arrival(&w->arrivals[op->instance], p, process, op);
+            note_arrival(w->c->trace, &w->arrivals[op->instance], process, op);
     }
 }
 

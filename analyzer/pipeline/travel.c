@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "trace/clocks.h"
+
 struct message {
     int low, high; /* processes */
     uint64_t bytes;
@@ -17,11 +19,6 @@ struct ends {             /* of an instance */
     int64_t start_ns, end_ns;
 };
 
-static int64_t absolute(const struct ct_process *process, int64_t ns)
-{
-    return process->t0_ns + ns;
-}
-
 static void note_ends(const struct ct_trace *trace, int id, struct ends *ends)
 {
     const struct ct_process *process = &trace->processes[id];
@@ -36,11 +33,13 @@ static void note_ends(const struct ct_trace *trace, int id, struct ends *ends)
             continue;
         if (cls == CT_SEND) {
             ends[op->instance].sender = id;
-            ends[op->instance].start_ns = absolute(process, ct_op_start_ns(op));
+            ends[op->instance].start_ns =
+                ct_common_ns(trace, process, ct_op_start_ns(op));
         } else if (cls == CT_RECV) {
             ends[op->instance].receiver = id;
             ends[op->instance].end_ns =
-                absolute(process, ct_op_start_ns(op)) + ct_op_gpu_ns(op);
+                ct_common_ns(trace, process, ct_op_start_ns(op)) +
+                ct_op_gpu_ns(op);
             ends[op->instance].step = ct_op_step(process, op);
         }
     }

@@ -329,8 +329,3 @@ void ct_trace_join(struct ct_trace *trace)
         join_job(trace, &trace->jobs[i]);
 }
 
-bool ct_same_clock(const struct ct_process *a, const struct ct_process *b)
-{
-    return a == b || (*a->boot_id && !strcmp(a->boot_id, b->boot_id) &&
-                      !strcmp(a->host_id, b->host_id));
-}

@@ -1,5 +1,6 @@
 /* Ordinals of each lane -> instances, numbered lane by lane. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/arena.h"
 #include "trace/match.h"
@@ -87,9 +88,9 @@ static void number_lane(struct ct_matching *m, struct ct_lane *lane, int *n_p)
     for (k = 0; lane->sparse && k < lane->nsparse; k++)
         begin_instance(m, lane, (*n_p)++, lane->sparse[k]);
     lane->count = *n_p - lane->first;
-    if (lane->rooted) {
-        lane->side = m->nsides;
-        m->nsides += lane->count;
+    if (lane->kind == CT_LANE_P2P) {
+        lane->pair = m->npairs;
+        m->npairs += lane->count;
     }
 }
 
@@ -111,15 +112,8 @@ void ct_lanes_number(struct ct_matching *m)
     for (l = 0; l < m->nlanes; l++)
         number_lane(m, &m->lanes[l], &n);
     m->job->ninstances = n;
-    m->sides = ct_alloc((size_t)m->nsides, sizeof(*m->sides));
-    for (k = 0; k < m->nsides; k++)
-        m->sides[k] = (struct ct_side){.start_max = INT64_MIN,
-                                       .end_max = INT64_MIN,
-                                       .send_start = CT_NO_TIME,
-                                       .recv_start = CT_NO_TIME,
-                                       .recv_min = INT64_MAX,
-                                       .share = 1,
-                                       .clock = CT_NONE};
+    m->pairs = ct_alloc((size_t)m->npairs, sizeof(*m->pairs));
+    memset(m->pairs, 0xff, (size_t)m->npairs * sizeof(*m->pairs));
 }
 
 int ct_lane_instance(const struct ct_matching *m, const struct ct_lane *lane,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "trace/arena.h"
+#include "trace/clock.h"
 
 #define CT_MAX_SUM ((uint64_t)1 << 63)
 
@@ -26,8 +27,7 @@ static int lane_of(struct ct_matching *m, enum ct_lane_kind kind, int comm,
                                                  .src = src,
                                                  .dst = dst,
                                                  .kind = kind,
-                                                 .low = UINT32_MAX,
-                                                 .side = CT_NONE};
+                                                 .low = UINT32_MAX};
     }
     return lane;
 }
@@ -86,8 +86,6 @@ static void describe_class(struct ct_matching *m, const struct ct_process *p,
         info->receives = to_root == (row->rank == class->peer);
     }
     info->lane = lane_of(m, kind, row->comm, usage.src, usage.dst);
-    m->lanes[info->lane].rooted |=
-        info->cls == CT_ROOTED || kind == CT_LANE_P2P;
     info->signature = signature_of(m, class, &usage);
 }
 
@@ -103,26 +101,6 @@ static void describe_classes(struct ct_matching *m)
         for (c = 0; c < p->nclasses; c++)
             describe_class(m, p, &p->classes[c], &m->infos[i][c]);
     }
-}
-
-static void number_clocks(struct ct_matching *m)
-{
-    struct ct_intern keys = {0};
-    char key[512];
-    int i;
-
-    m->clocks = ct_alloc((size_t)m->job->nprocesses, sizeof(*m->clocks));
-    for (i = 0; i < m->job->nprocesses; i++) {
-        const struct ct_process *p = ct_process_at(m, i);
-
-        /* As ct_same_clock: an unknown boot is a clock of its own. */
-        if (*p->boot_id)
-            snprintf(key, sizeof(key), "%.200s %.200s", p->boot_id, p->host_id);
-        else
-            snprintf(key, sizeof(key), "%d", i);
-        m->clocks[i] = ct_intern_add(&keys, key, strlen(key));
-    }
-    ct_intern_release(&keys);
 }
 
 static void sum_launch(struct ct_process *p, const struct ct_op_row *op,
@@ -190,6 +168,22 @@ static void note_largest(struct ct_matching *m, struct ct_process *p,
         launch->instance = op->instance;
 }
 
+static void note_pair(struct ct_matching *m, int i, const struct ct_op_row *op,
+                      const struct ct_class_info *info)
+{
+    const struct ct_lane *lane = &m->lanes[info->lane];
+    const int o = (int)(op - ct_process_at(m, i)->ops);
+    struct ct_pair *pair = &m->pairs[lane->pair + op->instance - lane->first];
+
+    if (info->receives && pair->receiver == CT_NONE) {
+        pair->receiver = m->job->processes[i];
+        pair->recv = o;
+    } else if (!info->receives && pair->sender == CT_NONE) {
+        pair->sender = m->job->processes[i];
+        pair->send = o;
+    }
+}
+
 static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
 {
     struct ct_process *p = ct_process_at(m, i);
@@ -215,12 +209,11 @@ static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
     instance->cut |= (op->flags & CT_FLAG_CUT) != 0;
     if (op->launch != CT_NONE)
         note_largest(m, p, op);
-    if (ct_op_gpu_ns(op) != CT_NO_TIME)
-        ct_transfer_add(
-            m, i, op, info, instance,
-            lane->side == CT_NONE
-                ? NULL
-                : &m->sides[lane->side + op->instance - lane->first]);
+    if (ct_op_gpu_ns(op) == CT_NO_TIME)
+        return;
+    ct_transfer_add(m, i, op, info, instance);
+    if (lane->kind == CT_LANE_P2P)
+        note_pair(m, i, op, info);
 }
 
 static void match_ops(struct ct_matching *m)
@@ -298,10 +291,9 @@ static void release(struct ct_matching *m)
     for (i = 0; i < m->nlanes; i++)
         free(m->lanes[i].sparse);
     free(m->infos);
-    free(m->clocks);
     free(m->lanes);
     free(m->slots);
-    free(m->sides);
+    free(m->pairs);
     free(m->signatures);
     free(m->usage_of);
     free(m->signature_of);
@@ -317,7 +309,6 @@ void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
     /* Never NULL, also without any op. */
     m.lanes = ct_grow(NULL, &m.lane_capacity, 0, sizeof(*m.lanes));
     describe_classes(&m);
-    number_clocks(&m);
     for (i = 0; i < job->nprocesses; i++)
         count_ordinals(&m, i);
     ct_lanes_lay_out(&m);
@@ -326,6 +317,7 @@ void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
     ct_lanes_number(&m);
     match_ops(&m);
     number_usages(&m);
+    ct_trace_clocks(&m);
     ct_transfer_finish(&m);
     release(&m);
 }

@@ -1,6 +1,7 @@
 /*
  * Work area of matching, shared by match.c (which ops are one communication),
- * lanes.c (their numbers) and transfer.c (what they cost).
+ * lanes.c (their numbers), the clock stage (clock.h), transfer.c and rooted.c
+ * (what they cost).
  *
  * A lane is a sequence that counts its ordinals by itself: the collectives of
  * a communicator, or the transfers of one (communicator, source, destination).
@@ -22,20 +23,13 @@ struct ct_lane {
     uint32_t *sparse;   /* else: the distinct ordinals, sorted */
     int nsparse;
     int first, count; /* instances */
-    bool rooted;      /* holds a ROOTED op, or is P2P: needs sides */
-    int64_t side;     /* first of count sides; CT_NONE */
+    int64_t pair;     /* of P2P: first of count pairs */
 };
 
-/* What one-clock rules need of an instance beside its durations. Times are
- * absolute, on the clock. */
-struct ct_side {
-    int64_t start_max, end_max;     /* end: of receivers */
-    int64_t send_start, recv_start; /* of the last who sends, receives */
-    int64_t recv_min, recv_sum;     /* durations of receivers */
-    double share;                   /* of a recv in its launch */
-    int clock;                      /* CT_NONE: none seen */
-    int nrecv;
-    bool many_clocks;
+/* A send and its recv, if timed: processes of the trace, and their ops. */
+struct ct_pair {
+    int sender, receiver; /* CT_NONE: none */
+    int send, recv;
 };
 
 struct ct_class_info {
@@ -49,15 +43,14 @@ struct ct_matching {
     struct ct_trace *trace;
     struct ct_job *job;
     struct ct_class_info **infos; /* per process of the job, per class */
-    int *clocks;                  /* per process of the job */
     struct ct_intern lane_keys, signature_keys;
     int nlanes, lane_capacity, usage_capacity, signature_capacity;
     struct ct_lane *lanes;
     struct ct_usage *signatures; /* usage of each signature, ungrouped */
     int *usage_of;               /* per signature: plain, grouped */
     int *signature_of;           /* per instance */
-    struct ct_side *sides;
-    int64_t nslots, nsides;
+    struct ct_pair *pairs;       /* per instance of P2P lanes */
+    int64_t nslots, npairs;
     int32_t *slots; /* dense lanes: instance, CT_NONE */
 };
 
@@ -75,13 +68,46 @@ void ct_lanes_number(struct ct_matching *m);
 int ct_lane_instance(const struct ct_matching *m, const struct ct_lane *lane,
                      uint32_t ordinal);
 
-/* One record of instance: adds its times. */
+/* One record of instance: adds its duration. */
 void ct_transfer_add(struct ct_matching *m, int process_number,
                      const struct ct_op_row *op,
                      const struct ct_class_info *info,
-                     struct ct_instance *instance, struct ct_side *side);
+                     struct ct_instance *instance);
 
-/* All records are in: sums -> transfer and wait. */
+/* All records are in, and clocks known: sums -> transfer and wait. */
 void ct_transfer_finish(struct ct_matching *m);
+void ct_rooted_finish(struct ct_matching *m);
+
+/* Duration that op answers for: its own, or its share of its launch, which
+ * lasts as long as what the rank receives in it: sends beside that cost
+ * nothing. */
+int64_t ct_own_time(const struct ct_process *p, const struct ct_op_row *op,
+                    enum ct_op_class cls);
+
+/* Sums of durations -> waits beyond transfer. */
+void ct_set_waits(struct ct_instance *instance, int64_t transfer);
+
+/* Times on several clocks count where they are off by no more than
+ * CT_CLOCK_ERROR_NS, or no more than CT_CLOCK_ERROR of the transfer. Beyond
+ * CT_SAMPLE_ERROR of it the result is no sample of a bandwidth. */
+#define CT_CLOCK_ERROR_NS 20e3
+#define CT_CLOCK_ERROR .1
+#define CT_SAMPLE_ERROR .05
+
+static inline bool ct_is_clear(double error_ns, int64_t transfer_ns)
+{
+    return error_ns <= CT_CLOCK_ERROR_NS ||
+           error_ns <= CT_CLOCK_ERROR * (double)transfer_ns;
+}
+
+/* Whether a receiver that began so much after all senders missed too much: more
+ * than this share of the transfer. */
+#define CT_HIDDEN_SHARE .02
+
+static inline bool ct_hides(int64_t late_ns, int64_t transfer_ns)
+{
+    return late_ns > 0 &&
+           (double)late_ns > CT_HIDDEN_SHARE * (double)transfer_ns;
+}
 
 #endif

@@ -7,7 +7,8 @@
  *   ct_trace_join    processes -> jobs: communicators by uid, members, nodes,
  *                    NVLink domains, link class per communicator
  *   ct_trace_cut     ops that an abort ended are none that finished
- *   ct_trace_match   ops of all ranks -> instances: transfer and wait
+ *   ct_trace_match   ops of all ranks -> instances, the common time of their
+ *                    clocks, transfer and wait
  *   ct_trace_locate  transfers of collectives where ranks disturb each other
  *   ct_trace_settle  what was still in flight
  *   ct_trace_steps   step boundaries per process
@@ -17,8 +18,7 @@
  *
  * Memory belongs to the ct_trace (one arena) and is freed with it. References
  * are int indices; CT_NONE means none. Times are ns; a process's times count
- * from its own t0_ns and are comparable with another's only where
- * ct_same_clock says so.
+ * from its own t0_ns; clocks.h has what makes them comparable with another's.
  */
 #ifndef COMMTRACE_TRACE_H
 #define COMMTRACE_TRACE_H
@@ -290,6 +290,7 @@ struct ct_process {
     struct ct_refusal first_refused;
     int job;          /* index in ct_trace.jobs */
     int node, domain; /* numbers in the job */
+    int clock;        /* index in ct_job.clocks */
     int part, nparts; /* of a process with several ranks: this is the part-th
                          of them, from 0; else 0 of 1 */
 
@@ -434,6 +435,8 @@ struct ct_job {
     struct ct_comm *comms;
     struct ct_instance *instances;
     struct ct_usage *usages;
+    int nclocks;
+    struct ct_clock *clocks;      /* see clocks.h */
     struct ct_choice_of *choices; /* per instance; NULL: none was recorded */
     int nsteps;      /* steady steps that all processes have; 0: none found */
     int64_t step_ns; /* median duration of those; CT_NO_TIME */
@@ -489,9 +492,6 @@ static inline int64_t ct_op_runs(const struct ct_process *p,
 
 /* Step of op, of p's ops; CT_NONE: in none, or a graph's launches tell. */
 int ct_op_step(const struct ct_process *p, const struct ct_op_row *op);
-
-/* The two processes read one clock: same boot of the same node. */
-bool ct_same_clock(const struct ct_process *a, const struct ct_process *b);
 
 /* What an op cost its rank: both add up to its duration (in a group to its
  * share of it). Wait of a collective is negative where the rank came late and

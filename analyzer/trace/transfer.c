@@ -3,22 +3,18 @@
  * behind it: a rank's own duration over-states the transfer by 24 .. 2250 %).
  *
  *   COLL    no rank ends before all have begun: transfer = shortest duration
- *   ROOTED  ranks may leave early: on one clock last end of a receiver minus
- *           last start; else the shortest duration of a receiver, as a bound.
- *           Data waits for a receiver that comes last as it does for a recv
- *   p2p     a send may retire before its recv begins: on one clock end of recv
- *           minus the later start; else the lower quartile of the recvs
+ *   ROOTED  see rooted.c
+ *   p2p     a send may retire before its recv begins: end of recv minus the
+ *           later start, where their clocks are one or tied well enough; else
+ *           the lower quartile of the recvs
  *   ONE_SIDED   nobody else records anything: its duration, as a bound; of
  *           what moves no bytes (signals) all is waiting
  */
 #include <stdlib.h>
 
 #include "trace/arena.h"
+#include "trace/clocks.h"
 #include "trace/match.h"
-
-/* A recv that begins more than this share of the transfer after its send has
- * hidden too much of it. */
-#define HIDDEN_SHARE 0.02
 
 /* Recvs so near the quartile are taken for transfers without waiting. */
 #define QUARTILE_BAND 1.1
@@ -32,11 +28,8 @@ static int64_t share_of(int64_t ns, uint64_t part, uint64_t whole)
                         : ns;
 }
 
-/* Duration that op answers for: its own, or its share of its launch, which
- * lasts as long as what the rank receives in it: sends beside that cost
- * nothing. */
-static int64_t own_time(const struct ct_process *p, const struct ct_op_row *op,
-                        enum ct_op_class cls)
+int64_t ct_own_time(const struct ct_process *p, const struct ct_op_row *op,
+                    enum ct_op_class cls)
 {
     const struct ct_launch_row *launch;
     uint64_t whole;
@@ -52,42 +45,12 @@ static int64_t own_time(const struct ct_process *p, const struct ct_op_row *op,
     return share_of(ct_op_gpu_ns(op), p->classes[op->cls].bytes, whole);
 }
 
-static void add_side(struct ct_matching *m, int i, const struct ct_process *p,
-                     const struct ct_op_row *op,
-                     const struct ct_class_info *info, struct ct_side *side,
-                     int64_t ns)
-{
-    int64_t start = p->t0_ns + ct_op_start_ns(op),
-            end = start + ct_op_gpu_ns(op);
-
-    if (side->clock == CT_NONE)
-        side->clock = m->clocks[i];
-    side->many_clocks |= side->clock != m->clocks[i];
-    if (start > side->start_max)
-        side->start_max = start;
-    if (!info->receives && start > side->send_start)
-        side->send_start = start;
-    if (!info->receives)
-        return;
-    if (end > side->end_max)
-        side->end_max = end;
-    if (ns < side->recv_min)
-        side->recv_min = ns;
-    side->recv_start = start;
-    side->recv_sum = ct_add_time(side->recv_sum, ns);
-    side->nrecv++;
-    if (op->launch != CT_NONE && ct_op_gpu_ns(op) > 0)
-        side->share = (double)ns / (double)ct_op_gpu_ns(op);
-}
-
 void ct_transfer_add(struct ct_matching *m, int process_number,
                      const struct ct_op_row *op,
                      const struct ct_class_info *info,
-                     struct ct_instance *instance, struct ct_side *side)
+                     struct ct_instance *instance)
 {
-    const struct ct_process *p =
-        &m->trace->processes[m->job->processes[process_number]];
-    int64_t ns = own_time(p, op, info->cls);
+    int64_t ns = ct_own_time(ct_process_at(m, process_number), op, info->cls);
 
     instance->timed++;
     if (ns < instance->transfer_ns)
@@ -95,10 +58,6 @@ void ct_transfer_add(struct ct_matching *m, int process_number,
     if (ns > instance->wait_max_ns)
         instance->wait_max_ns = ns;
     instance->wait_sum_ns = ct_add_time(instance->wait_sum_ns, ns);
-    if (side && ct_op_start_ns(op) != CT_NO_TIME)
-        add_side(m, process_number, p, op, info, side, ns);
-    else if (side)
-        side->many_clocks = true;
 }
 
 static int64_t at_least(int64_t low, int64_t value)
@@ -106,8 +65,7 @@ static int64_t at_least(int64_t low, int64_t value)
     return value > low ? value : low;
 }
 
-/* Sums of durations -> waits beyond transfer. */
-static void set_waits(struct ct_instance *instance, int64_t transfer)
+void ct_set_waits(struct ct_instance *instance, int64_t transfer)
 {
     int64_t all = instance->timed && transfer > INT64_MAX / instance->timed
                       ? INT64_MAX
@@ -116,34 +74,6 @@ static void set_waits(struct ct_instance *instance, int64_t transfer)
     instance->transfer_ns = transfer;
     instance->wait_sum_ns = at_least(0, instance->wait_sum_ns - all);
     instance->wait_max_ns = at_least(0, instance->wait_max_ns - transfer);
-}
-
-/* Whether a receiver that began so much after all senders missed too much. */
-static bool hides(int64_t late_ns, int64_t transfer_ns)
-{
-    return late_ns > 0 && (double)late_ns > HIDDEN_SHARE * (double)transfer_ns;
-}
-
-static void finish_rooted(struct ct_instance *instance,
-                          const struct ct_side *side)
-{
-    int64_t transfer = instance->transfer_ns;
-
-    if (!side->nrecv) {
-        instance->bound = true;
-    } else if (side->many_clocks || side->end_max <= side->start_max) {
-        transfer = side->recv_min;
-        instance->bound = true;
-    } else {
-        transfer =
-            (int64_t)((double)(side->end_max - side->start_max) * side->share);
-        if (transfer > instance->wait_max_ns)
-            transfer = instance->wait_max_ns;
-        instance->overlapped = side->send_start != CT_NO_TIME &&
-                               hides(side->start_max - side->send_start,
-                                     side->end_max - side->start_max);
-    }
-    set_waits(instance, transfer);
 }
 
 static void set_unknown(struct ct_instance *instance)
@@ -160,37 +90,62 @@ static void set_p2p(struct ct_instance *instance, int64_t recv_ns,
     instance->wait_max_ns = instance->wait_sum_ns;
 }
 
-static void finish_p2p(struct ct_instance *instance, const struct ct_side *side)
-{
-    int64_t later, hidden, transfer;
+struct pair_times { /* common ones, see clocks.h */
+    int64_t send_start, recv_start, recv_end;
+    int64_t recv_ns; /* that the recv answers for */
+    double share;    /* of the recv in its launch */
+    double error;    /* how far send and recv may be off from each other */
+    bool whole;      /* both have a place in time */
+};
 
-    if (!side->nrecv) {
-        /* A send alone: neither a transfer nor a bound of one. */
-        set_unknown(instance);
-        instance->bound = true;
-        return;
-    }
-    set_p2p(instance, side->recv_sum, side->recv_sum);
-    if (side->send_start == CT_NO_TIME || side->recv_start == CT_NO_TIME) {
-        instance->bound = true;
-        return;
-    }
-    if (side->many_clocks)
-        return; /* see finish_far */
-    hidden = side->recv_start - side->send_start;
-    later = hidden > 0 ? side->recv_start : side->send_start;
-    transfer = at_least(0, side->end_max - later);
-    instance->overlapped = hides(hidden, transfer);
-    transfer = (int64_t)((double)transfer * side->share);
-    set_p2p(instance, side->recv_sum,
-            transfer < side->recv_sum ? transfer : side->recv_sum);
+/* False: there is no timed recv. */
+static bool times_of(const struct ct_matching *m, const struct ct_pair *pair,
+                     struct pair_times *t)
+{
+    const struct ct_process *from, *to;
+    const struct ct_op_row *send, *recv;
+
+    *t = (struct pair_times){.share = 1};
+    if (pair->receiver == CT_NONE)
+        return false;
+    to = &m->trace->processes[pair->receiver];
+    recv = &to->ops[pair->recv];
+    t->recv_ns = ct_own_time(to, recv, CT_RECV);
+    if (recv->launch != CT_NONE && ct_op_gpu_ns(recv) > 0)
+        t->share = (double)t->recv_ns / (double)ct_op_gpu_ns(recv);
+    if (pair->sender == CT_NONE)
+        return true;
+    from = &m->trace->processes[pair->sender];
+    send = &from->ops[pair->send];
+    t->whole = ct_op_start_ns(send) != CT_NO_TIME &&
+               ct_op_start_ns(recv) != CT_NO_TIME;
+    if (!t->whole)
+        return true;
+    t->send_start = ct_common_ns(m->trace, from, ct_op_start_ns(send));
+    t->recv_start = ct_common_ns(m->trace, to, ct_op_start_ns(recv));
+    t->recv_end = t->recv_start + ct_op_gpu_ns(recv);
+    t->error = ct_common_error(m->trace, from, to, ct_op_start_ns(send));
+    return true;
 }
 
-static bool is_far(const struct ct_instance *instance,
-                   const struct ct_side *side)
+/* False: the clocks of both ends do not tell. */
+static bool set_by_clock(struct ct_instance *instance,
+                         const struct pair_times *t)
 {
-    return !instance->cut && side->many_clocks && side->nrecv &&
-           side->send_start != CT_NO_TIME && side->recv_start != CT_NO_TIME;
+    const int64_t hidden = t->recv_start - t->send_start;
+    const int64_t later = hidden > 0 ? t->recv_start : t->send_start;
+    const int64_t transfer = at_least(0, t->recv_end - later);
+    int64_t share = (int64_t)((double)transfer * t->share);
+
+    if (!ct_is_clear(t->error, transfer))
+        return false;
+    share = share < t->recv_ns ? share : t->recv_ns;
+    if (share <= 0 && t->error > 0)
+        return false;
+    instance->estimated = t->error > CT_SAMPLE_ERROR * (double)transfer;
+    instance->overlapped = ct_hides(hidden - (int64_t)t->error, transfer);
+    set_p2p(instance, t->recv_ns, share);
+    return true;
 }
 
 struct far { /* a transfer between two clocks */
@@ -198,6 +153,35 @@ struct far { /* a transfer between two clocks */
     uint64_t bytes;
     int instance;
 };
+
+struct fars {
+    int n, capacity;
+    struct far *of;
+};
+
+static void finish_p2p(const struct ct_matching *m, int i,
+                       const struct ct_pair *pair, struct fars *fars)
+{
+    struct ct_instance *instance = &m->job->instances[i];
+    struct pair_times t;
+
+    if (!times_of(m, pair, &t)) {
+        /* A send alone: neither a transfer nor a bound of one. */
+        set_unknown(instance);
+        instance->bound = true;
+        return;
+    }
+    set_p2p(instance, t.recv_ns, t.recv_ns);
+    if (!t.whole) {
+        instance->bound = true;
+        return;
+    }
+    if (set_by_clock(instance, &t))
+        return;
+    fars->of = ct_grow(fars->of, &fars->capacity, fars->n, sizeof(*fars->of));
+    fars->of[fars->n++] =
+        (struct far){t.recv_ns, ct_usage_of(m->job, instance)->bytes, i};
+}
 
 static int by_size_and_time(const void *left, const void *right)
 {
@@ -230,32 +214,22 @@ static void set_far(struct ct_matching *m, const struct far *far, int n)
 
 /* The quartile is taken per edge and size, grouped or not: which of them had
  * no reason to wait differs from job to job. */
-static void finish_far(struct ct_matching *m, const struct ct_lane *lane)
+static void finish_far(struct ct_matching *m, const struct fars *fars)
 {
-    struct far *far = NULL;
-    int i, n = 0, capacity = 0, first = 0;
+    const struct far *of = fars->of;
+    int i, first = 0;
 
-    for (i = 0; i < lane->count; i++)
-        if (is_far(&m->job->instances[lane->first + i],
-                   &m->sides[lane->side + i])) {
-            far = ct_grow(far, &capacity, n, sizeof(*far));
-            far[n++] = (struct far){
-                m->sides[lane->side + i].recv_sum,
-                ct_usage_of(m->job, &m->job->instances[lane->first + i])->bytes,
-                lane->first + i};
-        }
-    if (n)
-        qsort(far, (size_t)n, sizeof(*far), by_size_and_time);
-    for (i = 1; i <= n; i++)
-        if (i == n || far[i].bytes != far[first].bytes) {
-            set_far(m, far + first, i - first);
+    if (fars->n)
+        qsort(fars->of, (size_t)fars->n, sizeof(*of), by_size_and_time);
+    for (i = 1; i <= fars->n; i++)
+        if (i == fars->n || of[i].bytes != of[first].bytes) {
+            set_far(m, of + first, i - first);
             first = i;
         }
-    free(far);
 }
 
 static void finish_instance(struct ct_matching *m, const struct ct_lane *lane,
-                            int i)
+                            int i, struct fars *fars)
 {
     struct ct_instance *instance = &m->job->instances[i];
     uint32_t nranks = lane->kind == CT_LANE_COLL
@@ -270,27 +244,28 @@ static void finish_instance(struct ct_matching *m, const struct ct_lane *lane,
     if (!instance->timed || instance->cut)
         set_unknown(instance);
     else if (lane->kind == CT_LANE_P2P)
-        finish_p2p(instance, &m->sides[lane->side + i - lane->first]);
+        finish_p2p(m, i, &m->pairs[lane->pair + i - lane->first], fars);
     else if (ct_op_infos[instance->base].size == CT_NO_SHARE)
-        set_waits(instance, 0); /* moves nothing: all of it is waiting */
-    else if (ct_op_infos[instance->base].cls == CT_ROOTED && nranks > 1)
-        finish_rooted(instance, &m->sides[lane->side + i - lane->first]);
-    else
-        set_waits(instance, instance->transfer_ns);
+        ct_set_waits(instance, 0); /* moves nothing: all of it is waiting */
+    else if (ct_op_infos[instance->base].cls != CT_ROOTED || nranks == 1)
+        ct_set_waits(instance, instance->transfer_ns);
 }
 
 void ct_transfer_finish(struct ct_matching *m)
 {
+    struct fars fars = {0};
     int l, i;
 
     for (l = 0; l < m->nlanes; l++) {
         const struct ct_lane *lane = &m->lanes[l];
 
         for (i = 0; i < lane->count; i++)
-            finish_instance(m, lane, lane->first + i);
-        if (lane->kind == CT_LANE_P2P)
-            finish_far(m, lane);
+            finish_instance(m, lane, lane->first + i, &fars);
+        finish_far(m, &fars);
+        fars.n = 0;
     }
+    free(fars.of);
+    ct_rooted_finish(m);
 }
 
 /* Ranks of a ROOTED op go on without a receiver that is late, and what is left
@@ -322,7 +297,7 @@ bool ct_op_cost(const struct ct_trace *trace, int process, int op,
     instance = &trace->jobs[p->job].instances[row->instance];
     if (instance->transfer_ns == CT_NO_TIME)
         return false;
-    own = own_time(p, row, cls);
+    own = ct_own_time(p, row, cls);
     transfer = transfer_of(&trace->jobs[p->job], cls, instance, own);
     cost->transfer_ns = cls == CT_COLL || transfer < own ? transfer : own;
     cost->wait_ns = own - cost->transfer_ns;

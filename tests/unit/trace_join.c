@@ -238,20 +238,6 @@ static void test_one_process(void **state)
     files_close(trace, folder);
 }
 
-static void test_clocks(void **state)
-{
-    struct ct_process a = {.boot_id = "b", .host_id = "h"};
-    struct ct_process b = a, c = a, d = {.boot_id = "", .host_id = "h"};
-    struct ct_process e = d;
-
-    (void)state;
-    c.host_id = "other";
-    assert_true(ct_same_clock(&a, &b));
-    assert_false(ct_same_clock(&a, &c));
-    assert_false(ct_same_clock(&d, &e));
-    assert_true(ct_same_clock(&d, &d));
-}
-
 static void test_wire_factor(void **state)
 {
     (void)state;
@@ -316,10 +302,13 @@ static void test_missing_member(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missing_member), cmocka_unit_test(test_two_nodes),
-        cmocka_unit_test(test_fabric),         cmocka_unit_test(test_jobs),
-        cmocka_unit_test(test_tries),          cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_one_process),    cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_missing_member),
+        cmocka_unit_test(test_two_nodes),
+        cmocka_unit_test(test_fabric),
+        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_tries),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_one_process),
         cmocka_unit_test(test_wire_factor),
     };
 

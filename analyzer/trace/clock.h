@@ -1,0 +1,101 @@
+/*
+ * Work area of the clock stage.
+ *
+ *   clock.c         the stage: which ops to watch, their ends
+ *   clock_group.c   which processes read one clock
+ *   clock_ties.c    ends -> samples of how far two clocks are apart
+ *   clock_fit.c     samples -> lines
+ *   clock_tree.c    lines -> the common time of each group, and its checks
+ */
+#ifndef COMMTRACE_CLOCK_H
+#define COMMTRACE_CLOCK_H
+
+#include "trace/clocks.h"
+#include "trace/match.h"
+
+struct ct_span { /* of one op on its process's clock; start CT_NO_TIME: none */
+    int64_t start_ns, end_ns;
+};
+
+/* Ops of one lane that are looked at: each stride-th instance. */
+struct ct_watch {
+    int lane;
+    int stride, npicks;
+    int nspans;   /* per pick: ranks of the communicator; of P2P two */
+    int64_t span; /* first of npicks * nspans spans */
+};
+
+struct ct_tie_sample { /* apart: clock b minus clock a, when a says at */
+    int64_t at_ns, apart_ns;
+    double weight;
+};
+
+struct ct_tie_line { /* apart = apart_ns + rate * (at - at_ns) */
+    int64_t from_ns; /* of clock a; of the first INT64_MIN */
+    int64_t at_ns, apart_ns;
+    double rate;
+};
+
+struct ct_tie {
+    int a, b;
+    enum ct_clock_tie how;
+    int nsamples, capacity, nlines, line_capacity;
+    struct ct_tie_sample *samples;
+    struct ct_tie_line *lines;
+    double least_ns; /* shortest of the ops behind it */
+    int64_t first_ns, last_ns;
+    double residual_ns, error_ns, rate_error;
+};
+
+struct ct_clocking {
+    struct ct_matching *m;
+    int nwatches, watch_capacity;
+    struct ct_watch *watches;
+    int *watch_of; /* per lane; CT_NONE */
+    struct ct_span *spans;
+    int64_t nspans;
+    int *kernel_of; /* per process of the job: those that have the same are on
+                       one machine, and should read one clock */
+    int nties, tie_capacity;
+    struct ct_tie *ties;
+    struct ct_intern tie_keys;
+};
+
+static inline struct ct_span *ct_watch_spans(const struct ct_clocking *c,
+                                             const struct ct_watch *w, int pick)
+{
+    return &c->spans[w->span + (int64_t)pick * w->nspans];
+}
+
+static inline const struct ct_instance *
+ct_watch_instance(const struct ct_clocking *c, const struct ct_watch *w,
+                  int pick)
+{
+    return &c->m->job->instances[c->m->lanes[w->lane].first + pick * w->stride];
+}
+
+/* Per process of the job: the number of the machine's clock that it should
+ * read. The caller frees. */
+int *ct_clock_kernels(const struct ct_matching *m);
+
+/* Sets job->clocks and the clock of each process, none of them tied. */
+void ct_clock_group(struct ct_clocking *c);
+
+/* Samples between clocks that collectives ended on; of the rest, where they
+ * are of different groups, those between which messages went both ways. */
+void ct_clock_tie_collectives(struct ct_clocking *c);
+void ct_clock_tie_p2p(struct ct_clocking *c);
+
+/* Sorts the samples of a tie and sets all that follows from them. */
+void ct_clock_fit(struct ct_tie *tie);
+
+/* Groups, parents and pieces from the ties that there are. */
+void ct_clock_join(struct ct_clocking *c);
+
+/* Takes clocks out of their group that messages contradict. */
+void ct_clock_check(struct ct_clocking *c);
+
+/* The stage, within ct_trace_match once ops have their instances. */
+void ct_trace_clocks(struct ct_matching *m);
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * Lines through samples of how far two clocks are apart, by medians, so that
+ * what a few ops ended late by does not count: the rate is the median over
+ * pairs of samples half a piece apart (Theil-Sen), the height the median of
+ * what is left. Samples count by their weight. A piece is at most ten minutes
+ * long, and shorter where that follows the clock better: temperature, NTP and
+ * steps change rates within a run.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "trace/arena.h"
+#include "trace/clock.h"
+
+#define PIECE_NS 600e9
+#define PIECE_SAMPLES 16 /* fewest */
+#define GAIN .75         /* of what is left, at most, for two instead of one */
+#define RATE_SAMPLES 4   /* below, clocks are taken to run alike */
+#define USUAL_RATE 2e-5  /* that crystals may be off by */
+#define FEW_SAMPLES 8    /* of which the spread tells nothing */
+#define NORMAL 1.4826    /* standard deviations per median deviation */
+
+struct point { /* a sample relative to the first one */
+    double t, apart, weight;
+};
+
+struct valued {
+    double value, weight;
+};
+
+struct line {
+    double middle, apart, rate; /* apart at middle */
+    double left;                /* weighted sum of what is left */
+    double spread;              /* median of it */
+    double rate_error;
+};
+
+struct fitting {
+    struct ct_tie *tie;
+    const struct point *points;
+    struct valued *work; /* room for all points */
+};
+
+static int by_value(const void *left, const void *right)
+{
+    const struct valued *a = left, *b = right;
+
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+/* The value below which share of the weight is. */
+static double quantile(struct valued *of, int n, double share)
+{
+    double sum = 0, at = 0;
+    int i;
+
+    qsort(of, (size_t)n, sizeof(*of), by_value);
+    for (i = 0; i < n; i++)
+        sum += of[i].weight;
+    for (i = 0; i < n - 1; i++) {
+        at += of[i].weight;
+        if (at >= share * sum)
+            break;
+    }
+    return of[i].value;
+}
+
+static double rate_of(const struct point *p, int n, struct valued *work)
+{
+    const int half = n / 2;
+    int i, k = 0;
+
+    for (i = 0; i + half < n; i++) {
+        const struct point *a = &p[i], *b = &p[i + half];
+
+        if (b->t > a->t)
+            work[k++] = (struct valued){(b->apart - a->apart) / (b->t - a->t),
+                                        fmin(a->weight, b->weight)};
+    }
+    return k ? quantile(work, k, .5) : 0;
+}
+
+static double distance(const struct line *line, const struct point *p)
+{
+    return p->apart - line->apart - line->rate * (p->t - line->middle);
+}
+
+static void set_height(struct line *line, const struct point *p, int n,
+                       struct valued *work)
+{
+    int i;
+
+    line->apart = 0;
+    for (i = 0; i < n; i++)
+        work[i] = (struct valued){distance(line, &p[i]), p[i].weight};
+    line->apart = quantile(work, n, .5);
+    line->left = 0;
+    for (i = 0; i < n; i++) {
+        const double off = fabs(distance(line, &p[i]));
+
+        work[i] = (struct valued){off, p[i].weight};
+        line->left += off * p[i].weight;
+    }
+    line->spread = quantile(work, n, .5);
+}
+
+static struct line line_of(const struct point *p, int n, struct valued *work)
+{
+    const double span = p[n - 1].t - p[0].t;
+    struct line line = {.middle = p[0].t + span / 2, .rate_error = USUAL_RATE};
+
+    if (n >= RATE_SAMPLES && span > 0) {
+        line.rate = rate_of(p, n, work);
+        set_height(&line, p, n, work);
+        line.rate_error = 5 * NORMAL * line.spread / (span * sqrt(n));
+        if (fabs(line.rate) >= 2 * line.rate_error)
+            return line;
+        line.rate = 0; /* within what chance gives */
+    }
+    set_height(&line, p, n, work);
+    return line;
+}
+
+static void add_line(struct fitting *f, const struct line *line, int first)
+{
+    struct ct_tie *tie = f->tie;
+    const struct ct_tie_sample *origin = &tie->samples[0];
+    struct ct_tie_line *to;
+
+    tie->lines = ct_grow(tie->lines, &tie->line_capacity, tie->nlines,
+                         sizeof(*tie->lines));
+    to = &tie->lines[tie->nlines];
+    *to = (struct ct_tie_line){INT64_MIN, origin->at_ns + (int64_t)line->middle,
+                               origin->apart_ns + (int64_t)line->apart,
+                               line->rate};
+    if (tie->nlines++)
+        to->from_ns =
+            tie->samples[first - 1].at_ns +
+            (tie->samples[first].at_ns - tie->samples[first - 1].at_ns) / 2;
+    tie->rate_error = line->rate_error; /* of the last one: it goes on */
+}
+
+static void fit_range(struct fitting *f, int first, int n)
+{
+    const struct point *p = f->points + first;
+    const struct line whole = line_of(p, n, f->work);
+    const int half = n / 2;
+
+    if (half >= PIECE_SAMPLES) {
+        const struct line one = line_of(p, half, f->work);
+        const struct line two = line_of(p + half, n - half, f->work);
+
+        if (p[n - 1].t - p[0].t > PIECE_NS ||
+            one.left + two.left < GAIN * whole.left) {
+            fit_range(f, first, half);
+            fit_range(f, first + half, n - half);
+            return;
+        }
+    }
+    add_line(f, &whole, first);
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct ct_tie_sample *a = left, *b = right;
+
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns ? -1 : 1;
+    return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
+}
+
+/* How far off samples are from the lines. */
+static void measure(struct fitting *f)
+{
+    struct ct_tie *tie = f->tie;
+    double sum = 0, squares = 0, effective;
+    int i, line = 0;
+
+    for (i = 0; i < tie->nsamples; i++) {
+        const struct ct_tie_sample *s = &tie->samples[i];
+        const struct ct_tie_line *l;
+
+        while (line + 1 < tie->nlines &&
+               s->at_ns >= tie->lines[line + 1].from_ns)
+            line++;
+        l = &tie->lines[line];
+        f->work[i] =
+            (struct valued){fabs((double)(s->apart_ns - l->apart_ns) -
+                                 l->rate * (double)(s->at_ns - l->at_ns)),
+                            s->weight};
+        sum += s->weight;
+        squares += s->weight * s->weight;
+    }
+    effective = sum * sum / squares / tie->nlines;
+    tie->residual_ns = quantile(f->work, tie->nsamples, .95);
+    /* What all ends have in common may be about as large as what they differ
+     * by; of chance the number of ops is the cure. */
+    tie->error_ns = quantile(f->work, tie->nsamples, .5) +
+                    2 * tie->residual_ns / sqrt(effective);
+    if (tie->nsamples < FEW_SAMPLES)
+        tie->error_ns = fmax(tie->error_ns, tie->least_ns / tie->nsamples);
+}
+
+void ct_clock_fit(struct ct_tie *tie)
+{
+    struct fitting f = {.tie = tie};
+    struct point *points;
+    int i;
+
+    if (!tie->nsamples)
+        return;
+    qsort(tie->samples, (size_t)tie->nsamples, sizeof(*tie->samples), by_time);
+    points = ct_alloc((size_t)tie->nsamples, sizeof(*points));
+    f.work = ct_alloc((size_t)tie->nsamples, sizeof(*f.work));
+    for (i = 0; i < tie->nsamples; i++)
+        points[i] = (struct point){
+            (double)(tie->samples[i].at_ns - tie->samples[0].at_ns),
+            (double)(tie->samples[i].apart_ns - tie->samples[0].apart_ns),
+            tie->samples[i].weight};
+    f.points = points;
+    fit_range(&f, 0, tie->nsamples);
+    tie->first_ns = tie->samples[0].at_ns;
+    tie->last_ns = tie->samples[tie->nsamples - 1].at_ns;
+    measure(&f);
+    if (tie->how == CT_TIE_P2P)
+        /* The way there and back need not be alike. */
+        tie->error_ns = fmax(tie->error_ns, .1 * tie->least_ns);
+    free(points);
+    free(f.work);
+}

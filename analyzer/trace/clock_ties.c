@@ -1,0 +1,302 @@
+/*
+ * How far clocks are apart, op by op.
+ *
+ * A collective that synchronises ends everywhere at about the same moment; of a
+ * clock with several ranks the middle one counts, and of the clocks of a
+ * communicator each is tied to the first. A ring hands on what ranks are late
+ * by, up to the time of a message, so short ops tell more than long ones, and
+ * all-reduces, which go round twice, more than all-gathers.
+ *
+ * Messages from a to b are received after they were sent, and so are those from
+ * b to a: in a stretch of the run the clocks are apart by at most the least
+ * (end on b - start on a) and by at least the largest (start on b - end on a).
+ * The truth is taken to be in the middle: the way is as long as the way back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/arena.h"
+#include "trace/clock.h"
+#include "trace/select.h"
+
+#define BASE_NS 1000 /* of the time of an op, beside its transfer */
+#define ONE_WAY .1   /* weight of what goes round once */
+#define STRETCHES 64
+#define LEAST_MESSAGES 8 /* each way, of a stretch */
+
+static struct ct_tie *tie_of(struct ct_clocking *c, int a, int b,
+                             enum ct_clock_tie how)
+{
+    const int key[2] = {a, b};
+    const int n = c->nties, i = ct_intern_add(&c->tie_keys, key, sizeof(key));
+
+    if (i == n) {
+        c->ties = ct_grow(c->ties, &c->tie_capacity, n, sizeof(*c->ties));
+        c->ties[c->nties++] = (struct ct_tie){.a = a, .b = b, .how = how};
+    }
+    return &c->ties[i];
+}
+
+static void add_sample(struct ct_tie *tie, const struct ct_tie_sample *sample,
+                       double op_ns)
+{
+    tie->samples = ct_grow(tie->samples, &tie->capacity, tie->nsamples,
+                           sizeof(*tie->samples));
+    if (!tie->nsamples || op_ns < tie->least_ns)
+        tie->least_ns = op_ns;
+    tie->samples[tie->nsamples++] = *sample;
+}
+
+struct rank { /* of a communicator that is watched */
+    int clock, rank;
+};
+
+static int by_clock(const void *left, const void *right)
+{
+    const struct rank *a = left, *b = right;
+
+    return a->clock != b->clock ? (a->clock < b->clock ? -1 : 1)
+                                : a->rank - b->rank;
+}
+
+/* Those with a trace, clock by clock. */
+static int sort_ranks(const struct ct_clocking *c, const struct ct_comm *comm,
+                      struct rank *ranks)
+{
+    int r, n = 0;
+
+    for (r = 0; r < comm->nranks; r++)
+        if (comm->members[r].process != CT_NONE)
+            ranks[n++] = (struct rank){
+                c->m->trace->processes[comm->members[r].process].clock, r};
+    qsort(ranks, (size_t)n, sizeof(*ranks), by_clock);
+    return n;
+}
+
+/* Middle end of the ranks that were timed; CT_NO_TIME: none was. */
+static int64_t middle_end(const struct ct_span *spans, const struct rank *ranks,
+                          int n, int64_t *work)
+{
+    int i, k = 0;
+    int64_t low;
+
+    for (i = 0; i < n; i++)
+        if (spans[ranks[i].rank].start_ns != CT_NO_TIME)
+            work[k++] = spans[ranks[i].rank].end_ns;
+    if (k == 0)
+        return CT_NO_TIME;
+    low = ct_nth(work, k, (k - 1) / 2);
+    return low + (ct_nth(work, k, k / 2) - low) / 2;
+}
+
+static bool is_fit(const struct ct_instance *i)
+{
+    return i->base != CT_OP_COUNT && ct_op_infos[i->base].cls == CT_COLL &&
+           ct_op_infos[i->base].size != CT_NO_SHARE && !i->grouped &&
+           !i->mismatch && !i->cut && i->timed > 1;
+}
+
+/* All clocks that took part in one op. */
+static void tie_pick(struct ct_clocking *c, const struct ct_watch *w, int pick,
+                     const struct rank *ranks, int nranks, int64_t *work)
+{
+    const struct ct_instance *instance = ct_watch_instance(c, w, pick);
+    const struct ct_span *spans = ct_watch_spans(c, w, pick);
+    int first = CT_NONE, i, n;
+    int64_t first_end = 0;
+    double op_ns, weight;
+
+    if (!is_fit(instance))
+        return;
+    op_ns = (double)instance->transfer_ns + BASE_NS;
+    weight = 1 / op_ns;
+    if (ct_op_infos[instance->base].wire != CT_TWO_RING)
+        weight *= ONE_WAY;
+    for (i = 0; i < nranks; i += n) {
+        int64_t end;
+
+        for (n = 1; i + n < nranks && ranks[i + n].clock == ranks[i].clock; n++)
+            ;
+        end = middle_end(spans, ranks + i, n, work);
+        if (end == CT_NO_TIME)
+            continue;
+        if (first == CT_NONE) {
+            first = ranks[i].clock;
+            first_end = end;
+            continue;
+        }
+        add_sample(tie_of(c, first, ranks[i].clock, CT_TIE_COLLECTIVES),
+                   &(struct ct_tie_sample){first_end, end - first_end, weight},
+                   op_ns);
+    }
+}
+
+static void tie_watch(struct ct_clocking *c, const struct ct_watch *w)
+{
+    const struct ct_comm *comm = &c->m->job->comms[c->m->lanes[w->lane].comm];
+    struct rank *ranks = ct_alloc((size_t)comm->nranks, sizeof(*ranks));
+    int64_t *work = ct_alloc((size_t)comm->nranks, sizeof(*work));
+    const int n = sort_ranks(c, comm, ranks);
+    int k;
+
+    if (n && ranks[0].clock != ranks[n - 1].clock)
+        for (k = 0; k < w->npicks; k++)
+            tie_pick(c, w, k, ranks, n, work);
+    free(ranks);
+    free(work);
+}
+
+static void fit_from(struct ct_clocking *c, int first)
+{
+    int i;
+
+    for (i = first; i < c->nties; i++)
+        ct_clock_fit(&c->ties[i]);
+}
+
+void ct_clock_tie_collectives(struct ct_clocking *c)
+{
+    int i;
+
+    for (i = 0; i < c->nwatches; i++)
+        if (c->m->lanes[c->watches[i].lane].kind == CT_LANE_COLL)
+            tie_watch(c, &c->watches[i]);
+    fit_from(c, 0);
+}
+
+struct message { /* between clocks a < b */
+    int a, b;
+    bool up;          /* from a to b */
+    int64_t at_ns;    /* of a */
+    int64_t apart_ns; /* b - a: at most where up, else at least */
+    double op_ns;
+};
+
+struct messages {
+    int n, capacity;
+    struct message *of;
+};
+
+static int by_pair_and_time(const void *left, const void *right)
+{
+    const struct message *a = left, *b = right;
+
+    if (a->a != b->a)
+        return a->a < b->a ? -1 : 1;
+    if (a->b != b->b)
+        return a->b < b->b ? -1 : 1;
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns ? -1 : 1;
+    if (a->up != b->up)
+        return a->up ? -1 : 1;
+    return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
+}
+
+static int clock_of(const struct ct_clocking *c, const struct ct_comm *comm,
+                    int rank)
+{
+    return c->m->trace->processes[comm->members[rank].process].clock;
+}
+
+static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
+                         struct messages *all)
+{
+    const struct ct_lane *lane = &c->m->lanes[w->lane];
+    const struct ct_comm *comm = &c->m->job->comms[lane->comm];
+    const int from = clock_of(c, comm, lane->src);
+    const int to = clock_of(c, comm, lane->dst);
+    int k;
+
+    if (c->m->job->clocks[from].group == c->m->job->clocks[to].group)
+        return;
+    for (k = 0; k < w->npicks; k++) {
+        const struct ct_span *send = &ct_watch_spans(c, w, k)[0];
+        const struct ct_span *recv = &ct_watch_spans(c, w, k)[1];
+        const struct ct_instance *instance = ct_watch_instance(c, w, k);
+        struct message message = {from,
+                                  to,
+                                  true,
+                                  send->start_ns,
+                                  recv->end_ns - send->start_ns,
+                                  (double)(recv->end_ns - recv->start_ns)};
+
+        if (send->start_ns == CT_NO_TIME || recv->start_ns == CT_NO_TIME ||
+            instance->mismatch || instance->cut)
+            continue;
+        if (from > to)
+            message = (struct message){to,
+                                       from,
+                                       false,
+                                       recv->end_ns,
+                                       send->start_ns - recv->end_ns,
+                                       message.op_ns};
+        all->of = ct_grow(all->of, &all->capacity, all->n, sizeof(*all->of));
+        all->of[all->n++] = message;
+    }
+}
+
+/* One sample of the n messages of a stretch, if they go both ways. */
+static void add_stretch(struct ct_tie *tie, const struct message *of, int n)
+{
+    int64_t most = INT64_MAX, least = INT64_MIN;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        if (of[i].up && of[i].apart_ns < most)
+            most = of[i].apart_ns;
+        if (!of[i].up && of[i].apart_ns > least)
+            least = of[i].apart_ns;
+    }
+    if (most == INT64_MAX || least == INT64_MIN || most < least)
+        return;
+    add_sample(tie,
+               &(struct ct_tie_sample){of[0].at_ns +
+                                           (of[n - 1].at_ns - of[0].at_ns) / 2,
+                                       least + (most - least) / 2,
+                                       1 / ((double)(most - least) + BASE_NS)},
+               (double)(most - least));
+}
+
+/* The n messages of one pair of clocks, in stretches of equally many. */
+static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
+{
+    int up = 0, i, k, stretches;
+    struct ct_tie *tie;
+
+    for (i = 0; i < n; i++)
+        up += of[i].up;
+    stretches = (up < n - up ? up : n - up) / LEAST_MESSAGES;
+    stretches = stretches < 1 ? 1 : stretches;
+    stretches = stretches > STRETCHES ? STRETCHES : stretches;
+    if (up == 0 || up == n)
+        return;
+    tie = tie_of(c, of[0].a, of[0].b, CT_TIE_P2P);
+    for (k = 0; k < stretches; k++) {
+        const int64_t from = (int64_t)n * k / stretches;
+        const int64_t until = (int64_t)n * (k + 1) / stretches;
+
+        add_stretch(tie, of + from, (int)(until - from));
+    }
+}
+
+void ct_clock_tie_p2p(struct ct_clocking *c)
+{
+    struct messages all = {0};
+    const int before = c->nties;
+    int i, k;
+
+    for (i = 0; i < c->nwatches; i++)
+        if (c->m->lanes[c->watches[i].lane].kind == CT_LANE_P2P)
+            add_messages(c, &c->watches[i], &all);
+    if (all.n)
+        qsort(all.of, (size_t)all.n, sizeof(*all.of), by_pair_and_time);
+    for (i = 0; i < all.n; i += k) {
+        for (k = 1; i + k < all.n && all.of[i].a == all.of[i + k].a &&
+                    all.of[i].b == all.of[i + k].b;
+             k++)
+            ;
+        tie_pair(c, all.of + i, k);
+    }
+    free(all.of);
+    fit_from(c, before);
+}
