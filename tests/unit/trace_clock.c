@@ -162,12 +162,14 @@ static double off_by(const struct job *job, const struct ct_trace *trace,
 
 static void test_offset_and_drift(void **state)
 {
-    struct job job = {
-        .nhosts = 4,
-        .per_host = 2,
-        .hosts = {{1000, .7}, {2000.00005, -1}, {3., 1}, {5999.99995, .2}},
-        .scatter_ns = 2000,
-        .seed = 1};
+    struct job job = {.nhosts = 4,
+                      .per_host = 2,
+                      .hosts = {{.ahead_s = 1000, .ppm = .7},
+                                {.ahead_s = 2000.00005, .ppm = -1},
+                                {.ahead_s = 3., .ppm = 1},
+                                {.ahead_s = 5999.99995, .ppm = .2}},
+                      .scatter_ns = 2000,
+                      .seed = 1};
     struct ct_trace *trace;
     int i;
 
@@ -197,13 +199,14 @@ static void test_offset_and_drift(void **state)
 /* Rates that change, and a clock that is set, within an hour. */
 static void test_pieces(void **state)
 {
-    struct job job = {.nhosts = 3,
-                      .per_host = 1,
-                      .hosts = {{10, 0},
-                                {20, 1, .wander_ppm = 1},
-                                {30, 0, .jump_ns = 3e6, .jump_at_s = 2000}},
-                      .scatter_ns = 1000,
-                      .seed = 2};
+    struct job job = {
+        .nhosts = 3,
+        .per_host = 1,
+        .hosts = {{.ahead_s = 10, .ppm = 0},
+                  {.ahead_s = 20, .ppm = 1, .wander_ppm = 1},
+                  {.ahead_s = 30, .ppm = 0, .jump_ns = 3e6, .jump_at_s = 2000}},
+        .scatter_ns = 1000,
+        .seed = 2};
     struct ct_trace *trace;
     int i;
 
@@ -220,11 +223,12 @@ static void test_pieces(void **state)
 /* Ends that are late by chance, some of them much, do not count. */
 static void test_outliers(void **state)
 {
-    struct job job = {.nhosts = 2,
-                      .per_host = 1,
-                      .hosts = {{10, 0}, {20, 1}},
-                      .scatter_ns = 1000,
-                      .seed = 3};
+    struct job job = {
+        .nhosts = 2,
+        .per_host = 1,
+        .hosts = {{.ahead_s = 10, .ppm = 0}, {.ahead_s = 20, .ppm = 1}},
+        .scatter_ns = 1000,
+        .seed = 3};
     struct ct_trace *trace;
     int i;
 
@@ -251,11 +255,12 @@ static void test_transfers(void **state)
 
     (void)state;
     for (shifted = 0; shifted < 2; shifted++) {
-        struct job job = {.nhosts = 2,
-                          .per_host = 1,
-                          .hosts = {{1000, 0}, {shifted ? 7.5 : 0, 1}},
-                          .scatter_ns = 1000,
-                          .seed = 4};
+        struct job job = {
+            .nhosts = 2,
+            .per_host = 1,
+            .hosts = {{.ahead_s = 1000, .ppm = 0}, {shifted ? 7.5 : 0, 1}},
+            .scatter_ns = 1000,
+            .seed = 4};
         struct ct_trace *trace;
         const struct ct_job *found;
 
@@ -293,7 +298,9 @@ static void test_messages(void **state)
     for (both = 0; both < 2; both++) {
         struct job job = {.nhosts = 3,
                           .per_host = 1,
-                          .hosts = {{1000, 0}, {2000, 1}, {3000, -1}},
+                          .hosts = {{.ahead_s = 1000, .ppm = 0},
+                                    {.ahead_s = 2000, .ppm = 1},
+                                    {.ahead_s = 3000, .ppm = -1}},
                           .seed = 5};
         struct ct_trace *trace;
         int i;
@@ -342,7 +349,9 @@ static void test_one_boot(void **state)
         struct job job = {.nhosts = 3,
                           .per_host = 1,
                           .one_boot = true,
-                          .hosts = {{10}, {which == ALIKE ? 10 : 15}, {10}},
+                          .hosts = {{.ahead_s = 10},
+                                    {.ahead_s = which == ALIKE ? 10 : 15},
+                                    {.ahead_s = 10}},
                           .seed = 6};
         struct ct_trace *trace;
 
@@ -371,7 +380,9 @@ static void test_contradiction(void **state)
 {
     struct job job = {.nhosts = 3,
                       .per_host = 1,
-                      .hosts = {{1000, 0}, {2000, 0}, {3000, 0}},
+                      .hosts = {{.ahead_s = 1000, .ppm = 0},
+                                {.ahead_s = 2000, .ppm = 0},
+                                {.ahead_s = 3000, .ppm = 0}},
                       .seed = 7};
     struct ct_trace *trace;
     int i;
