@@ -14,7 +14,7 @@ JOB = ["--tp", "2", "--pp", "2", "--dp", "2", "--hosts", "4", "--steps", "6"]
 
 def expect(good, *words):
     if not good:
-        sys.exit(" ".join(str(w) for w in words))
+        sys.exit(" ".join(str(w) for w in words)[:400])
 
 
 class Job:
@@ -132,6 +132,74 @@ def test_mismatch(folder):
     expect(len(unlike) == len(told) == 3, unlike, told)
 
 
+def transfers(job, sql="1"):
+    """Of all-reduces of 4 MiB, by whether they leave a host."""
+    found = {0: [], 1: []}
+    for crosses, ns in job.ask(
+            "SELECT crosses, transfer_ns FROM instance JOIN communicator USING (uid)"
+            " WHERE bytes = 4194304 AND src < 0 AND " + sql):
+        found[crosses].append(ns)
+    return found
+
+
+def test_transfers(folder):
+    # One host has 2 ranks, of one TP group.
+    steady = ["--jitter", "0", "--bucket", "10485760"]
+    inside = 10000 + 4194304 / 200 * 2 * 1 / 2
+    between = 30000 + 4194304 / 25 * 2 * 1 / 2
+    job = Job(os.path.join(folder, "plain"), *steady)
+    plain = transfers(job)
+    expect(set(plain[0]) == {int(inside)} and set(plain[1]) == {int(between)}, plain)
+
+    curve = transfers(Job(os.path.join(folder, "curve"), *steady, "--curve",
+                          "1,1000000,50,40", "--curve", "1,5000000,1,1"))
+    expect(set(curve[0]) == set(plain[0]) and
+           set(curve[1]) == {int(50000 + 4194304 / 40)}, curve)
+
+    link = Job(os.path.join(folder, "link"), *steady, "--slow-link", "2-3,1.5@20-40")
+    uid, = link.ask("SELECT a.uid FROM member a JOIN member b USING (uid)"
+                    " JOIN communicator USING (uid) WHERE a.process = 2"
+                    " AND b.process = 3 AND nranks = 2")[0]
+    there = transfers(link, "uid = %d AND start_ns BETWEEN 20000000 AND 39999999" % uid)
+    expect(set(there[0]) == {int(1.5 * inside)}, there)
+    rest = transfers(link, "NOT (uid = %d AND start_ns BETWEEN 20000000 AND 39999999)"
+                     % uid)
+    expect(set(rest[0]) == set(plain[0]), rest)
+
+    nic = transfers(Job(os.path.join(folder, "nic"), *steady, "--slow-nic", "1,3"))
+    expect(set(nic[0]) == set(plain[0]) and
+           set(nic[1]) == {int(between), int(3 * between)}, nic)
+
+    busy = transfers(Job(os.path.join(folder, "busy"), *steady, "--contention",
+                         "0.2,0.5"))[0]
+    late = [ns / inside - 1 for ns in busy if ns > inside]
+    expect(.17 < len(late) / len(busy) < .23, len(late), "of", len(busy))
+    expect(.4 < sum(late) / len(late) < .6, "mean", sum(late) / len(late))
+
+
+def test_slow(folder):
+    def end(name, *options):
+        return Job(os.path.join(folder, name), "--jitter", "0", *options).ask(
+            "SELECT max(start_ns + gpu_ns) FROM op")[0][0]
+
+    plain = end("plain")
+    hosts, ranks = end("host", "--slow-host", "1-2,1.5"), end("ranks", "--slow", "2-5,1.5")
+    expect(hosts == ranks > 1.3 * plain, plain, hosts, ranks)
+    part = end("part", "--slow", "2,1.5@20-30")
+    expect(plain + 1000000 < part < plain + 6000000, plain, part)
+
+
+def test_ends(folder):
+    job = Job(folder, "--end-us", "4")
+    spread, = job.ask("SELECT avg(late) FROM (SELECT max(start_ns + gpu_ns) -"
+                      " min(start_ns + gpu_ns) AS late FROM op WHERE src < 0"
+                      " GROUP BY uid, ordinal)")[0]
+    # Of two ranks on average 2 (sqrt(2) - 1) / sqrt(pi) sigma.
+    expect(1500 < spread < 4000, spread)
+    expect(job.ask("SELECT count(*) FROM op_wait WHERE src < 0"
+                   " AND gpu_ns < wait_ns + transfer_ns") == [(0,)])
+
+
 def test_same(folder):
     options = ["--clock-us", "50", "--drop", "0.01"]
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
@@ -146,7 +214,7 @@ def test_same(folder):
 
 
 for test in (test_clocks, test_instances, test_drops, test_files, test_mismatch,
-             test_same):
+             test_transfers, test_slow, test_ends, test_same):
     with jobs.Scratch() as scratch:
         print(test.__name__)
         test(scratch)

@@ -63,6 +63,13 @@ static void set_one(struct options *o, const char *name, const char *value)
     all->set[all->nset++].drift_ppm = values[2];
 }
 
+const char clocks_help[] =
+    "  --clock-us T              hosts' clocks are off by up to T (0)\n"
+    "  --drift-ppm D             and run fast or slow by up to D (0)\n"
+    "  --wander-ppm D            and change their rate by up to D (0)\n"
+    "  --host-clock H,T,D        offset and drift of host H\n"
+    "  --tick-ns T               of the GPUs' clocks (1)\n";
+
 bool clocks_set(struct options *o, const char *name, const char *value)
 {
     if (!strcmp(name, "clock-us"))

@@ -39,5 +39,6 @@ int64_t host_time(const struct host_clock *clock, int64_t true_ns);
 
 /* Takes an option; false: it is none of the clocks'. */
 bool clocks_set(struct options *o, const char *name, const char *value);
+extern const char clocks_help[];
 
 #endif

@@ -20,7 +20,8 @@ static void hold(struct simulation *s, int comm, const struct instruction *in)
 
     truth_instance(s, &instance);
     for (i = 0; i < c->nranks; i++)
-        simulation_done(s, c->ranks[i], m->streams[i], m->last_ns + ns);
+        simulation_done(s, c->ranks[i], m->streams[i],
+                        m->last_ns + ns + late_end_ns(s, comm, i, m->n));
     m->n++;
     m->arrived = 0;
     m->last_ns = 0;

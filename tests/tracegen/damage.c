@@ -115,6 +115,14 @@ static void set_plant(struct options *o, const char *name, const char *value)
     d->plants[d->nplants++].how = (enum unlike)i;
 }
 
+const char damage_help[] =
+    "  --drop P[,N]              share of ops lost, N in a row (0,1)\n"
+    "  --missing 3,8-11          ranks without a file\n"
+    "  --cut 3-5@MS              files of ranks that end at a time\n"
+    "  --mismatch R,N,HOW        rank R's Nth collective has another "
+    "count,\n"
+    "                            type or kind\n";
+
 bool damage_set(struct options *o, const char *name, const char *value)
 {
     if (!strcmp(name, "drop"))

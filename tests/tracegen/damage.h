@@ -48,5 +48,6 @@ bool is_unlike(const struct options *o, int rank, long n, enum unlike *how);
 
 /* Takes an option; false: it is none of the damage's. */
 bool damage_set(struct options *o, const char *name, const char *value);
+extern const char damage_help[];
 
 #endif

@@ -1,21 +1,117 @@
-#include "tracegen.h"
+#include "disturb.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-double jittered(const struct options *o, uint64_t a, uint64_t b)
+#include "option_values.h"
+#include "tracegen.h"
+
+/* Normally distributed, the same for the same bits. */
+static double normal(uint64_t bits)
 {
-    uint64_t bits = mix(mix(o->seed, a), b);
     double u = ((double)(bits >> 32) + 0.5) / 4294967296.0;
     double v = (double)(bits & 0xffffffffu) / 4294967296.0;
 
-    return exp(o->jitter * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+double jittered(const struct options *o, uint64_t a, uint64_t b)
+{
+    return o->jitter > 0 ? exp(o->jitter * normal(mix(mix(o->seed, a), b))) : 1;
+}
+
+/* Of a transfer: others are in its way, or not. */
+static double contention(const struct options *o, uint64_t a, uint64_t b)
+{
+    const struct disturbance *d = &o->disturbance;
+    uint64_t bits;
+
+    if (d->contended <= 0)
+        return 1;
+    bits = mix(mix(o->seed ^ 0xc0de, a), b);
+    if ((double)(bits >> 32) / 4294967296.0 >= d->contended)
+        return 1;
+    return 1 - d->contention *
+                   log(((double)(bits & 0xffffffffu) + 0.5) / 4294967296.0);
+}
+
+static bool is_in(const struct slow *slow, int number)
+{
+    return number >= slow->from && number <= slow->to;
+}
+
+/* Next to each other in the ring of a communicator. */
+static bool are_neighbours(const struct comm *c, int a, int b)
+{
+    int i;
+
+    for (i = 0; i < c->nranks; i++) {
+        int rank = c->ranks[i], next = c->ranks[(i + 1) % c->nranks];
+
+        if ((rank == a && next == b) || (rank == b && next == a))
+            return true;
+    }
+    return false;
+}
+
+static bool has_host(const struct layout *layout, const struct comm *c,
+                     const struct slow *slow)
+{
+    int i;
+
+    for (i = 0; i < c->nranks; i++)
+        if (is_in(slow, layout_host(layout, c->ranks[i])))
+            return true;
+    return false;
+}
+
+static bool is_in_comm(const struct layout *layout, const struct comm *c,
+                       const struct slow *slow)
+{
+    if (slow->what == SLOW_LINK)
+        return are_neighbours(c, slow->from, slow->to);
+    return slow->what == SLOW_NIC && c->crosses && has_host(layout, c, slow);
+}
+
+static bool is_on_way(const struct layout *layout, int source, int target,
+                      const struct slow *slow)
+{
+    const int a = layout_host(layout, source), b = layout_host(layout, target);
+
+    if (slow->what == SLOW_LINK)
+        return (source == slow->from && target == slow->to) ||
+               (source == slow->to && target == slow->from);
+    return slow->what == SLOW_NIC && a != b &&
+           (is_in(slow, a) || is_in(slow, b));
+}
+
+static bool computes_in(const struct layout *layout, int rank,
+                        const struct slow *slow)
+{
+    if (slow->what == SLOW_HOSTS)
+        return is_in(slow, layout_host(layout, rank));
+    return slow->what == SLOW_RANKS && is_in(slow, rank);
+}
+
+static bool is_now(const struct slow *slow, int64_t at_ns)
+{
+    return at_ns >= slow->begin_ns && at_ns < slow->end_ns;
 }
 
 int64_t compute_ns(const struct simulation *s, int rank, double us)
 {
     const struct options *o = s->layout->options;
+    const struct disturbance *d = &o->disturbance;
+    const int64_t at_ns = s->ranks[rank].streams[COMPUTE_STREAM].now_ns;
+    double factor = 1;
+    int i;
 
-    return (int64_t)(1e3 * us * (rank == o->slow_rank ? o->slow_factor : 1) *
+    for (i = 0; i < d->nslow; i++)
+        if (is_now(&d->slow[i], at_ns) &&
+            computes_in(s->layout, rank, &d->slow[i]))
+            factor *= d->slow[i].factor;
+    return (int64_t)(1e3 * us * factor *
                      jittered(o, (uint64_t)rank + 1, s->ranks[rank].draws++));
 }
 
@@ -23,23 +119,45 @@ int64_t collective_ns(const struct simulation *s, int comm, enum ct_op op,
                       uint64_t bytes, uint64_t n, int64_t start_ns)
 {
     const struct options *o = s->layout->options;
+    const struct disturbance *d = &o->disturbance;
     const struct comm *c = &s->layout->comms[comm];
+    double factor = jittered(o, c->uid, n) * contention(o, c->uid, n);
+    int i;
 
-    (void)start_ns;
-    return (int64_t)(transfer_ns(o, c->crosses, op, c->nranks, bytes) *
-                     jittered(o, c->uid, n));
+    for (i = 0; i < d->nslow; i++)
+        if (is_now(&d->slow[i], start_ns) &&
+            is_in_comm(s->layout, c, &d->slow[i]))
+            factor *= d->slow[i].factor;
+    return (int64_t)(transfer_ns(o, c->crosses, op, c->nranks, bytes) * factor);
 }
 
 int64_t message_ns(const struct simulation *s, int source, int target,
                    uint64_t bytes, uint64_t n, int64_t start_ns)
 {
     const struct options *o = s->layout->options;
+    const struct disturbance *d = &o->disturbance;
     const bool crosses =
         layout_host(s->layout, source) != layout_host(s->layout, target);
+    const uint64_t way = mix((uint64_t)source, (uint64_t)target);
+    double factor = jittered(o, way, n) * contention(o, way, n);
+    int i;
 
-    (void)start_ns;
-    return (int64_t)(transfer_ns(o, crosses, CT_OP_SEND, 2, bytes) *
-                     jittered(o, mix((uint64_t)source, (uint64_t)target), n));
+    for (i = 0; i < d->nslow; i++)
+        if (is_now(&d->slow[i], start_ns) &&
+            is_on_way(s->layout, source, target, &d->slow[i]))
+            factor *= d->slow[i].factor;
+    return (int64_t)(transfer_ns(o, crosses, CT_OP_SEND, 2, bytes) * factor);
+}
+
+int64_t late_end_ns(const struct simulation *s, int comm, int place, uint64_t n)
+{
+    const struct options *o = s->layout->options;
+    const uint64_t which = mix(s->layout->comms[comm].uid, (uint64_t)place);
+
+    if (o->disturbance.end_us <= 0)
+        return 0;
+    return (int64_t)(1e3 * o->disturbance.end_us *
+                     fabs(normal(mix(mix(o->seed ^ 0xe2d, which), n))));
 }
 
 static const struct {
@@ -62,12 +180,120 @@ uint64_t op_bytes(enum ct_op op, int type, uint64_t count, int nranks)
            (ops[op].size == CT_ALL_SHARES ? (uint64_t)nranks : 1);
 }
 
+/* The last curve of the link that begins at or below bytes. */
+static struct curve curve_of(const struct options *o, int link, uint64_t bytes)
+{
+    const struct disturbance *d = &o->disturbance;
+    struct curve best = {.alpha_us = o->alpha_us[link], .GBps = o->GBps[link]};
+    int i;
+
+    for (i = 0; i < d->ncurves; i++)
+        if (d->curves[i].link == link && d->curves[i].bytes <= bytes &&
+            d->curves[i].bytes >= best.bytes)
+            best = d->curves[i];
+    return best;
+}
+
 double transfer_ns(const struct options *o, int link, enum ct_op op, int nranks,
                    uint64_t bytes)
 {
+    const struct curve curve = curve_of(o, link, bytes);
     double n = nranks, wire = ops[op].wire == CT_UNIT   ? 1
                               : ops[op].wire == CT_RING ? (n - 1) / n
                                                         : 2 * (n - 1) / n;
 
-    return 1e3 * o->alpha_us[link] + wire * (double)bytes / o->GBps[link];
+    return 1e3 * curve.alpha_us + wire * (double)bytes / curve.GBps;
+}
+
+/* F or F@FROM-TO, in milliseconds. */
+static void set_factor(struct slow *slow, const char *name, const char *text)
+{
+    double from = 0, to = 9e12 /* ns: 9e18 */;
+    char left;
+    int n =
+        sscanf(text, "%lf%c%lf-%lf%c", &slow->factor, &left, &from, &to, &left);
+
+    if ((n != 1 && n != 4) || (n == 4 && !strchr(text, '@')) ||
+        !(slow->factor > 0 && from >= 0 && to >= from && to <= 9e12))
+        option_fail(name, text);
+    slow->begin_ns = (int64_t)(1e6 * from);
+    slow->end_ns = (int64_t)(1e6 * to);
+}
+
+static void add_slow(struct options *o, enum slow_what what, const char *name,
+                     const char *value)
+{
+    struct disturbance *d = &o->disturbance;
+    struct slow *slow = &d->slow[d->nslow];
+    const char *at;
+
+    if (d->nslow == MAX_SLOW)
+        option_fail(name, value);
+    slow->what = what;
+    at = option_range(name, value, &slow->from, &slow->to);
+    if (*at != ',')
+        option_fail(name, value);
+    set_factor(slow, name, at + 1);
+    d->nslow++;
+}
+
+/* LINK,BYTES,US,GBPS with link 0 inside, 1 between hosts. */
+static void add_curve(struct options *o, const char *name, const char *value)
+{
+    struct disturbance *d = &o->disturbance;
+    double v[4];
+
+    option_numbers(name, value, v, 4);
+    if (d->ncurves == MAX_CURVES || (v[0] != 0 && v[0] != 1) || v[1] < 0 ||
+        v[2] < 0 || v[3] <= 0)
+        option_fail(name, value);
+    d->curves[d->ncurves++] =
+        (struct curve){(int)v[0], (uint64_t)v[1], v[2], v[3]};
+}
+
+static void set_contention(struct options *o, const char *name,
+                           const char *value)
+{
+    double v[2];
+
+    option_numbers(name, value, v, 2);
+    if (v[0] < 0 || v[0] > 1 || v[1] < 0)
+        option_fail(name, value);
+    o->disturbance.contended = v[0];
+    o->disturbance.contention = v[1];
+}
+
+const char disturb_help[] =
+    "  --slow R,F[@A-B]          ranks R (or R-S) compute F times as long\n"
+    "                            [from millisecond A to B]\n"
+    "  --slow-host H,F[@A-B]     all ranks of hosts H do\n"
+    "  --slow-link R-S,F[@A-B]   transfers between ranks R and S\n"
+    "  --slow-nic H,F[@A-B]      transfers from and to hosts H\n"
+    "  --curve L,BYTES,US,GBPS   of link L (0 inside, 1 between hosts) "
+    "from\n"
+    "                            a size on\n"
+    "  --contention P,M          a share P of transfers takes 1 + M times "
+    "as\n"
+    "                            long on average (0,0)\n"
+    "  --end-us S                scatter of the ends of a collective (0)\n";
+
+bool disturb_set(struct options *o, const char *name, const char *value)
+{
+    if (!strcmp(name, "slow"))
+        add_slow(o, SLOW_RANKS, name, value);
+    else if (!strcmp(name, "slow-host"))
+        add_slow(o, SLOW_HOSTS, name, value);
+    else if (!strcmp(name, "slow-link"))
+        add_slow(o, SLOW_LINK, name, value);
+    else if (!strcmp(name, "slow-nic"))
+        add_slow(o, SLOW_NIC, name, value);
+    else if (!strcmp(name, "contention"))
+        set_contention(o, name, value);
+    else if (!strcmp(name, "end-us"))
+        o->disturbance.end_us = option_number(name, value, 0);
+    else if (!strcmp(name, "curve"))
+        add_curve(o, name, value);
+    else
+        return false;
+    return true;
 }

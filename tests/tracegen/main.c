@@ -29,7 +29,6 @@ static void usage(FILE *f)
         "  --GBps A,B                bus bandwidth (200,25)\n"
         "  --compute-us T            half a layer, forward (300)\n"
         "  --jitter S                sigma of lognormal factors (0.02)\n"
-        "  --slow R,F                rank R computes F times as long\n"
         "  --barriers N              scalar all-reduces before the start (1)\n"
         "  --eval-every N            steps between evaluations (0: none)\n"
         "  --lone-groups             each lone send, recv in a group\n"
@@ -42,21 +41,13 @@ static void usage(FILE *f)
         "  --nccl log|kernel         what NCCL says: its table and the "
         "choices\n"
         "                            of rank 0; of all, with kernel times\n"
-        "  --clock-us T              hosts' clocks are off by up to T (0)\n"
-        "  --drift-ppm D             and run fast or slow by up to D (0)\n"
-        "  --wander-ppm D            and change their rate by up to D (0)\n"
-        "  --host-clock H,T,D        offset and drift of host H\n"
-        "  --tick-ns T               of the GPUs' clocks (1)\n"
-        "  --drop P[,N]              share of ops lost, N in a row (0,1)\n"
-        "  --missing 3,8-11          ranks without a file\n"
-        "  --cut 3-5@MS              files of ranks that end at a time\n"
-        "  --mismatch R,N,HOW        rank R's Nth collective has another "
-        "count,\n"
-        "                            type or kind\n"
         "  --truth-db                the truth of every op, in truth.sqlite\n"
-        "  --seed N                  (1)\n"
-        "example: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n",
+        "  --seed N                  (1)\n",
         f);
+    fputs(disturb_help, f);
+    fputs(clocks_help, f);
+    fputs(damage_help, f);
+    fputs("example: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n", f);
 }
 
 static void pair(const char *option, char *text, double *values)
@@ -68,17 +59,6 @@ static void pair(const char *option, char *text, double *values)
     *comma = 0;
     values[0] = option_number(option, text, 1e-9);
     values[1] = option_number(option, comma + 1, 1e-9);
-}
-
-static void slow(struct options *o, const char *name, char *text)
-{
-    char *comma = strchr(text, ',');
-
-    if (!comma)
-        option_fail(name, text);
-    *comma = 0;
-    o->slow_rank = (int)option_number(name, text, 0);
-    o->slow_factor = option_number(name, comma + 1, 1e-3);
 }
 
 static void nccl(struct options *o, const char *name, const char *text)
@@ -131,7 +111,13 @@ static const struct option names[] = {{"tp", 1, NULL, 't'},
                                       {"GBps", 1, NULL, 'g'},
                                       {"compute-us", 1, NULL, 'c'},
                                       {"jitter", 1, NULL, 'j'},
-                                      {"slow", 1, NULL, 'w'},
+                                      {"slow", 1, NULL, 'W'},
+                                      {"slow-host", 1, NULL, 'W'},
+                                      {"slow-link", 1, NULL, 'W'},
+                                      {"slow-nic", 1, NULL, 'W'},
+                                      {"curve", 1, NULL, 'W'},
+                                      {"contention", 1, NULL, 'W'},
+                                      {"end-us", 1, NULL, 'W'},
                                       {"barriers", 1, NULL, 'r'},
                                       {"eval-every", 1, NULL, 'e'},
                                       {"lone-groups", 0, NULL, 'L'},
@@ -205,9 +191,6 @@ static void set(struct options *o, int key, const char *name, char *value)
     case 'c':
         o->compute_us = option_number(name, value, 0);
         break;
-    case 'w':
-        slow(o, name, value);
-        break;
     case 'j':
         o->jitter = option_number(name, value, 0);
         break;
@@ -228,6 +211,9 @@ static void set(struct options *o, int key, const char *name, char *value)
         break;
     case 'J':
         job_set(o, name, value);
+        break;
+    case 'W':
+        disturb_set(o, name, value);
         break;
     case 'C':
         clocks_set(o, name, value);
@@ -375,8 +361,6 @@ int main(int argc, char **argv)
                         .GBps = {200, 25},
                         .compute_us = 300,
                         .jitter = 0.02,
-                        .slow_rank = -1,
-                        .slow_factor = 1,
                         .damage = {.drop_run = 1},
                         .tick_ns = 1,
                         .seed = 1,

@@ -32,6 +32,7 @@
 #include "clocks.h"
 #include "commtrace/ops.h"
 #include "damage.h"
+#include "disturb.h"
 #include "job.h"
 
 /* IN is the inner part of data parallelism: expert parallel ranks, or those
@@ -67,11 +68,10 @@ struct options {
     double alpha_us[2], GBps[2]; /* inside a host, between hosts */
     double compute_us;           /* of half a layer, forward */
     double jitter;               /* sigma of lognormal factors */
-    int slow_rank;               /* -1: none */
-    double slow_factor;          /* of its computing */
-    bool lone_groups;            /* each lone send or recv in a group */
-    bool sweep;                  /* sizes x iterations instead of steps */
-    enum nccl nccl;              /* what NCCL says */
+    struct disturbance disturbance;
+    bool lone_groups; /* each lone send or recv in a group */
+    bool sweep;       /* sizes x iterations instead of steps */
+    enum nccl nccl;   /* what NCCL says */
     struct clock_options clocks;
     struct damage damage;
     int64_t tick_ns; /* of the GPUs' clocks */
@@ -341,6 +341,9 @@ int64_t collective_ns(const struct simulation *s, int comm, enum ct_op op,
 /* Of the nth message between two ranks of the job. */
 int64_t message_ns(const struct simulation *s, int source, int target,
                    uint64_t bytes, uint64_t n, int64_t start_ns);
+/* How much later than others a rank of comm leaves its nth collective. */
+int64_t late_end_ns(const struct simulation *s, int comm, int place,
+                    uint64_t n);
 
 /* Time that bytes take inside a host (0) or between hosts (1), in ns. */
 double transfer_ns(const struct options *o, int link, enum ct_op op, int nranks,
