@@ -54,6 +54,7 @@ void jobdb_put_lookups(struct jobdb *db);
 void jobdb_put_process(struct jobdb *db, const struct ct_process *process,
                        int number);
 void jobdb_put_job(struct jobdb *db, const struct jobdb_job *job);
+void jobdb_put_clocks(struct jobdb *db, const struct view *view);
 void jobdb_put_links(struct jobdb *db, const struct view *view);
 /* Sets job->arrivals, which the caller frees; -1 without memory. */
 int jobdb_note_arrivals(struct jobdb_job *job);

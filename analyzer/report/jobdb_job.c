@@ -30,6 +30,7 @@ static void put_place(struct jobdb *db, const struct view *view, int process)
     jobdb_index(db, p->rank);
     jobdb_index(db, p->node);
     jobdb_index(db, p->domain);
+    jobdb_int(db, p->clock);
     jobdb_text(db, p->node >= 0 && p->node < view->job->nnodes
                        ? view->job->node_names[p->node]
                        : NULL);
@@ -155,6 +156,7 @@ void jobdb_put_job(struct jobdb *db, const struct jobdb_job *whole)
                   job->processes[i]);
         put_graph_runs(db, view, job->processes[i]);
     }
+    jobdb_put_clocks(db, view);
     put_comms(db, view);
     for (int i = 0; i < job->nusages && !db->error[0]; i++)
         put_usage(db, view, i, whole->first_usage + i);

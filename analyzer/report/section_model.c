@@ -158,7 +158,7 @@ static double threshold(const struct ct_model *model, int most)
     return high;
 }
 
-/* Its two ends have no common clock, and its time counts for no fit. */
+/* Its two ends may have no common clock, and its time counts for no fit. */
 static bool is_estimate(const struct ct_prediction *p)
 {
     const bool between_nodes =
@@ -166,6 +166,14 @@ static bool is_estimate(const struct ct_prediction *p)
 
     return between_nodes && ct_is_p2p(p->base) && isnan(p->fit_us) &&
            !isnan(p->observed_us);
+}
+
+static bool has_estimates(const struct ct_job *job)
+{
+    for (int i = 0; i < job->ninstances; i++)
+        if (job->instances[i].estimated)
+            return true;
+    return false;
 }
 
 void section_predictions(struct out *out, const struct view *view, int most)
@@ -195,11 +203,11 @@ void section_predictions(struct out *out, const struct view *view, int most)
         out_say(out, 2,
                 "ranks are missing: what their groups show is an upper "
                 "bound, and their link that between the ranks that were seen");
-    if (guesses)
+    if (guesses && has_estimates(view->job))
         out_say(out, 2,
                 "send/recv between nodes: estimates from receives alone, for "
-                "clocks of different hosts are not aligned; waits may be "
-                "among them");
+                "the hosts' clocks are not tied well enough (see DATA); waits "
+                "may be among them");
     if (shown < model->npredictions)
         out_say(out, 2,
                 "%d of %d lines, those with most time; all: commtrace "

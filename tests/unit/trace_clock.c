@@ -255,12 +255,12 @@ static void test_transfers(void **state)
 
     (void)state;
     for (shifted = 0; shifted < 2; shifted++) {
-        struct job job = {
-            .nhosts = 2,
-            .per_host = 1,
-            .hosts = {{.ahead_s = 1000, .ppm = 0}, {shifted ? 7.5 : 0, 1}},
-            .scatter_ns = 1000,
-            .seed = 4};
+        struct job job = {.nhosts = 2,
+                          .per_host = 1,
+                          .hosts = {{.ahead_s = 1000, .ppm = 0},
+                                    {.ahead_s = shifted ? 7.5 : 0, .ppm = 1}},
+                          .scatter_ns = 1000,
+                          .seed = 4};
         struct ct_trace *trace;
         const struct ct_job *found;
 
