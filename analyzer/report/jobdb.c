@@ -121,6 +121,19 @@ static void create_tables(struct jobdb *db)
     }
 }
 
+/* Indexes are sorted beside the database, which is as large: neither memory nor
+ * /tmp need have room for that. */
+static void sort_beside(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    sqlite3_free(sqlite3_temp_directory);
+    sqlite3_temp_directory =
+        !slash ? sqlite3_mprintf(".")
+               : sqlite3_mprintf("%.*s", slash > path ? (int)(slash - path) : 1,
+                                 path);
+}
+
 static void open_database(struct jobdb *db, const char *path)
 {
     char sql[300];
@@ -135,7 +148,8 @@ static void open_database(struct jobdb *db, const char *path)
     snprintf(sql, sizeof sql,
              "PRAGMA page_size=8192; PRAGMA journal_mode=OFF;"
              "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
-             "PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;"
+             "PRAGMA cache_size=-65536; PRAGMA temp_store=FILE;"
+             "PRAGMA threads=2;"
              "PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN",
              CT_JOB_APPLICATION_ID, CT_SCHEMA_VERSION);
     jobdb_exec(db, sql);
@@ -229,10 +243,13 @@ int jobdb_write(const char *path, const struct view_input *input,
     }
     snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid());
     unlink(temporary);
+    sort_beside(path);
     open_database(&db, temporary);
     if (!db.error[0])
         put_all(&db, input);
     close_database(&db);
+    sqlite3_free(sqlite3_temp_directory);
+    sqlite3_temp_directory = NULL;
     if (replace(&db, temporary, path) == 0)
         return 0;
     unlink(temporary);

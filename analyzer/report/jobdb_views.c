@@ -142,7 +142,7 @@ static const char *const statements[] = {
     "       c.count, u.bytes, c.comm, u.uid, g.name AS comm_name, g.nranks,\n"
     "       g.rank AS comm_rank, c.peer, l.name AS link, l.network,\n"
     "       u.speed AS link_speed, h.algorithm, h.protocol, h.channels,\n"
-    "       c.stream, c.stack, c.graph, s.ops, s.runs,\n"
+    "       s.choice, c.stream, c.stack, c.graph, s.ops, s.runs,\n"
     "       s.bytes AS total_bytes, s.timed, s.transfer_ns, s.wait_ns,\n"
     "       s.longest_ns, s.last, s.others_ns, s.kernels, s.kernel_ns\n"
     "  FROM op_sum s\n"

@@ -7,6 +7,6 @@ SELECT op, nranks, link, bytes, algorithm, protocol, channels,
        round(sum(transfer_ns) / sum(timed) / 1e3, 1) AS transfer_us,
        round(sum(kernel_ns) / sum(kernels) / 1e3, 1) AS kernel_us
   FROM v_op_sum
- WHERE algorithm IS NOT NULL
+ WHERE choice IS NOT NULL
  GROUP BY job, op, nranks, link, bytes, algorithm, protocol, channels
  ORDER BY job, op, nranks, bytes, algorithm, protocol;
