@@ -9,7 +9,7 @@ void simulation_init(struct simulation *s, const struct layout *layout)
 
     *s = (struct simulation){.layout = layout};
     s->ranks = zeros(n, sizeof(*s->ranks));
-    s->queue = zeros(n, sizeof(*s->queue));
+    s->awake = zeros(n, sizeof(*s->awake));
     s->meetings = zeros((unsigned long)layout->ncomms, sizeof(*s->meetings));
     for (i = 0; i < layout->ncomms; i++)
         s->meetings[i].streams =
@@ -40,27 +40,25 @@ void simulation_release(struct simulation *s)
         free(s->meetings[i].streams);
     edges_release(s);
     free(s->ranks);
-    free(s->queue);
+    free(s->awake);
     free(s->meetings);
 }
 
-static void enqueue(struct simulation *s, int r)
+static void wake(struct simulation *s, int r)
 {
-    const int n = s->layout->nranks;
-
-    if (s->ranks[r].queued)
+    if (s->ranks[r].awake)
         return;
-    s->ranks[r].queued = true;
-    s->queue[(s->queue_head + s->queue_n++) % n] = r;
+    s->ranks[r].awake = true;
+    s->awake[s->nawake++] = r;
 }
 
-static int dequeue(struct simulation *s)
+/* The last that was woken goes on: the ranks of a small group stay in the
+ * cache. What comes out does not depend on that. */
+static int next_awake(struct simulation *s)
 {
-    const int r = s->queue[s->queue_head];
+    const int r = s->awake[--s->nawake];
 
-    s->queue_head = (s->queue_head + 1) % s->layout->nranks;
-    s->queue_n--;
-    s->ranks[r].queued = false;
+    s->ranks[r].awake = false;
     return r;
 }
 
@@ -109,7 +107,7 @@ void simulation_done(struct simulation *s, int r, int stream, int64_t end_ns)
     st->now_ns = end_ns;
     st->begun = false;
     st->done++;
-    enqueue(s, r);
+    wake(s, r);
 }
 
 static int64_t latest(int64_t a, int64_t b, int64_t c)
@@ -120,8 +118,8 @@ static int64_t latest(int64_t a, int64_t b, int64_t c)
 }
 
 /* NCCL runs the calls on a communicator one after the other, on whatever
- * streams they are. False: what it comes after is not over. */
-static bool begin_task(struct simulation *s, int r, int stream)
+ * streams they are. Nothing begins before what it comes after is over. */
+static void begin_task(struct simulation *s, int r, int stream)
 {
     struct rank *rank = &s->ranks[r];
     struct stream *st = &rank->streams[stream];
@@ -131,7 +129,9 @@ static bool begin_task(struct simulation *s, int r, int stream)
     const struct task *task = &st->tasks[st->done];
 
     if (after->pending || turns->done != task->turn)
-        return false;
+        return;
+    if (st->done + 1 == st->ntasks)
+        rank->waiting &= ~(1u << stream);
     st->begun = true;
     st->start_ns = latest(task->ready_ns, st->now_ns,
                           latest(after->at_ns, turns->end_ns, 0));
@@ -140,20 +140,16 @@ static bool begin_task(struct simulation *s, int r, int stream)
         meet(s, r, stream);
     else
         transfer(s, r, stream);
-    return true;
 }
 
 static void begin_tasks(struct simulation *s, int r)
 {
+    struct rank *rank = &s->ranks[r];
     int i;
 
-    for (i = 0; i < STREAMS; i++) {
-        const struct stream *st = &s->ranks[r].streams[i];
-
-        while (!st->begun && st->done < st->ntasks)
-            if (!begin_task(s, r, i))
-                break;
-    }
+    for (i = 0; rank->waiting >> i; i++)
+        if (rank->waiting >> i & 1 && !rank->streams[i].begun)
+            begin_task(s, r, i);
 }
 
 /* Records of what the host calls now. */
@@ -194,6 +190,7 @@ static void issue(struct simulation *s, int r, const struct instruction *in)
         task.ready_ns = rank->records[task.record].enter_ns;
     st->tasks = grow(st->tasks, &st->capacity, st->ntasks, sizeof(*st->tasks));
     st->tasks[st->ntasks++] = task;
+    rank->waiting |= 1u << in->stream;
     rank->issued = true;
     if (in->event)
         rank->events[in->event].pending++;
@@ -232,10 +229,8 @@ static void mark(struct rank *rank, const struct instruction *in)
     }
     rank->segments = grow(rank->segments, &rank->segment_capacity,
                           rank->nsegments, sizeof(*rank->segments));
-    rank->segments[rank->nsegments++] =
-        (struct segment){.kind = in->mark,
-                         .first = rank->nops,
-                         .micro_batches = in->micro_batches};
+    rank->segments[rank->nsegments++] = (struct segment){
+        .kind = in->mark, .first = rank->nops, .micro_batches = in->n};
 }
 
 /* False: it has to wait for others. */
@@ -293,9 +288,9 @@ void simulation_run(struct simulation *s)
     int r;
 
     for (r = 0; r < s->layout->nranks; r++)
-        enqueue(s, r);
-    while (s->queue_n) {
-        r = dequeue(s);
+        wake(s, r);
+    while (s->nawake) {
+        r = next_awake(s);
         begin_tasks(s, r);
         while (s->ranks[r].pc < s->ranks[r].program.n && step_rank(s, r))
             ;

@@ -43,9 +43,8 @@ bool stage_is_last(const struct stage *s, int chunk)
 
 void stage_begin(const struct stage *s, enum segment_kind kind)
 {
-    program_add(s->p, (struct instruction){.call = MARK,
-                                           .mark = kind,
-                                           .micro_batches = s->micro_batches});
+    program_add(s->p, (struct instruction){
+                          .call = MARK, .mark = kind, .n = s->micro_batches});
 }
 
 void stage_end(const struct stage *s)

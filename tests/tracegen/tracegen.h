@@ -152,19 +152,19 @@ enum {
     EVENTS = PARAMETER_EVENTS + 64
 };
 
-struct instruction {
-    enum call call;
-    enum ct_op op; /* of COLLECTIVE */
-    enum comm_kind comm;
-    int type, redop; /* redop -1: none */
-    int peer;        /* rank in comm, or root; -1: none */
-    int n;           /* of GROUP */
-    int stream;
-    bool async; /* computing goes on beside it */
-    int event;  /* set when it is done, or waited for */
-    int after;  /* an event that its stream waits for */
-    enum segment_kind mark;
-    int micro_batches; /* of a mark that begins */
+struct instruction { /* small, since there are many */
+    uint8_t call;    /* enum call */
+    uint8_t op;      /* enum ct_op, of COLLECTIVE */
+    uint8_t comm;    /* enum comm_kind */
+    uint8_t type;
+    int8_t redop; /* -1: none */
+    uint8_t stream;
+    uint8_t event; /* set when it is done, or waited for */
+    uint8_t after; /* an event that its stream waits for */
+    bool async;    /* computing goes on beside it */
+    uint8_t mark;  /* enum segment_kind */
+    int32_t peer;  /* rank in comm, or root; -1: none */
+    int32_t n;     /* of GROUP; micro-batches of a mark */
     uint64_t count;
     double compute_us;
 };
@@ -262,12 +262,13 @@ struct index { /* from keys to numbers */
 struct rank {
     struct program program;
     int pc;
-    bool issued;     /* the instruction there, which is waited for */
-    int64_t host_ns; /* when the host is free to call */
+    bool issued;      /* the instruction there, which is waited for */
+    int64_t host_ns;  /* when the host is free to call */
+    unsigned waiting; /* streams with a call that has not begun, as bits */
     struct stream streams[STREAMS];
     struct event events[EVENTS];
     struct turns turns[COMM_KINDS];
-    bool queued;
+    bool awake;
     int64_t nops;           /* so far */
     int nrecords, capacity; /* the last of them */
     struct record *records;
@@ -294,8 +295,8 @@ struct simulation {
     struct edge *edges;       /* per (communicator, source, destination) */
     int nedges, edge_capacity;
     struct index edge_index;
-    int *queue; /* of ranks that may be able to go on */
-    int queue_head, queue_n;
+    int *awake; /* ranks that may be able to go on */
+    int nawake;
     struct truth_db *truth; /* NULL: not asked for */
 };
 
