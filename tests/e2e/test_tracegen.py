@@ -200,6 +200,28 @@ def test_ends(folder):
                    " AND gpu_ns < wait_ns + transfer_ns") == [(0,)])
 
 
+def rows_of(path):
+    db = sqlite3.connect(path)
+    tables = [t for t, in db.execute("SELECT name FROM sqlite_master"
+                                     " WHERE type = 'table'")]
+    return {t: sorted(db.execute("SELECT * FROM " + t).fetchall(), key=repr)
+            for t in tables if t != "process" or not path.endswith("truth.sqlite")}
+
+
+def test_portions(folder):
+    """In whatever portions it is written, and by how many threads."""
+    options = ["--nccl", "kernel", "--drop", "0.01", "--mismatch", "1,200,count"]
+    whole, parts = (os.path.join(folder, name) for name in ("whole", "parts"))
+    Job(whole, *options, "--threads", "1")
+    Job(parts, *options, "--threads", "3", "--portion", "500")
+    names = os.listdir(whole)
+    expect(len(names) == 10 and sorted(names) == sorted(os.listdir(parts)), names)
+    for name in names:
+        if name != "truth.json":
+            a, b = rows_of(os.path.join(whole, name)), rows_of(os.path.join(parts, name))
+            expect(a == b, name, [t for t in a if a[t] != b[t]])
+
+
 def test_same(folder):
     options = ["--clock-us", "50", "--drop", "0.01"]
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
@@ -214,7 +236,8 @@ def test_same(folder):
 
 
 for test in (test_clocks, test_instances, test_drops, test_files, test_mismatch,
-             test_transfers, test_slow, test_ends, test_same):
+             test_transfers, test_slow, test_ends, test_portions,
+             test_same):
     with jobs.Scratch() as scratch:
         print(test.__name__)
         test(scratch)

@@ -1,13 +1,12 @@
 #include <errno.h>
 #include <getopt.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "option_values.h"
 #include "tracegen.h"
 
@@ -42,6 +41,9 @@ static void usage(FILE *f)
         "choices\n"
         "                            of rank 0; of all, with kernel times\n"
         "  --truth-db                the truth of every op, in truth.sqlite\n"
+        "  --threads N               that write (as many as cores)\n"
+        "  --portion N               ops kept in memory before they are "
+        "written\n"
         "  --seed N                  (1)\n",
         f);
     fputs(disturb_help, f);
@@ -138,6 +140,8 @@ static const struct option names[] = {{"tp", 1, NULL, 't'},
                                       {"cut", 1, NULL, 'D'},
                                       {"mismatch", 1, NULL, 'D'},
                                       {"truth-db", 0, NULL, 'T'},
+                                      {"threads", 1, NULL, 'Z'},
+                                      {"portion", 1, NULL, 'Q'},
                                       {"seed", 1, NULL, 'x'},
                                       {"out", 1, NULL, 'O'},
                                       {"help", 0, NULL, 'H'},
@@ -221,6 +225,12 @@ static void set(struct options *o, int key, const char *name, char *value)
     case 'D':
         damage_set(o, name, value);
         break;
+    case 'Q':
+        o->portion = (int64_t)option_number(name, value, 1);
+        break;
+    case 'Z':
+        o->threads = (int)option_number(name, value, 1);
+        break;
     case 'T':
         o->truth_db = true;
         break;
@@ -272,14 +282,15 @@ static void program_part(struct program *p, const struct layout *layout, int r,
         program_step(p, layout, r, number);
 }
 
-static void run_steps(struct simulation *s, int from, int to)
+static void run_steps(struct simulation *s, struct files *files, int n)
 {
     int step, r;
 
-    for (step = from; step < to; step++) {
+    for (step = 0; step < n; step++) {
         for (r = 0; r < s->layout->nranks; r++)
             program_part(&s->ranks[r].program, s->layout, r, step);
         simulation_run(s);
+        files_add(files);
     }
 }
 
@@ -300,7 +311,8 @@ static int steps_for(struct simulation *s, const struct options *o)
     return (int)((o->ops + per_step - 1) / per_step);
 }
 
-static void simulate(struct simulation *s, const struct options *o)
+static void simulate(struct simulation *s, struct files *files,
+                     const struct options *o)
 {
     int r;
 
@@ -313,36 +325,7 @@ static void simulate(struct simulation *s, const struct options *o)
     }
     simulation_run(s);
     if (!o->sweep)
-        run_steps(s, 0, steps_for(s, o));
-}
-
-struct writing {
-    struct simulation *simulation;
-    atomic_int next, failed;
-};
-
-static void *write_some(void *argument)
-{
-    struct writing *w = argument;
-    int rank;
-
-    while ((rank = atomic_fetch_add(&w->next, 1)) <
-           w->simulation->layout->nranks)
-        if (trace_write(w->simulation, rank))
-            atomic_store(&w->failed, 1);
-    return NULL;
-}
-
-static int write_all(struct simulation *s)
-{
-    struct writing w = {.simulation = s};
-    pthread_t helper;
-    bool helped = !pthread_create(&helper, NULL, write_some, &w);
-
-    write_some(&w);
-    if (helped)
-        pthread_join(helper, NULL);
-    return truth_write(s) || truth_db_end(s) || atomic_load(&w.failed);
+        run_steps(s, files, steps_for(s, o));
 }
 
 int main(int argc, char **argv)
@@ -363,10 +346,12 @@ int main(int argc, char **argv)
                         .jitter = 0.02,
                         .damage = {.drop_run = 1},
                         .tick_ns = 1,
+                        .portion = 8000000,
                         .seed = 1,
                         .job = job_default};
     struct simulation s;
     struct layout layout;
+    struct files *files;
     int key, index = 0, failed;
 
     while ((key = getopt_long(argc, argv, "", names, &index)) != -1)
@@ -374,9 +359,11 @@ int main(int argc, char **argv)
     check(&o);
     layout_init(&layout, &o);
     simulation_init(&s, &layout);
-    failed = truth_db_begin(&s);
-    simulate(&s, &o);
-    failed |= write_all(&s);
+    files = files_begin(&s);
+    if (!files)
+        return 1;
+    simulate(&s, files, &o);
+    failed = files_end(files) | truth_write(&s);
     simulation_release(&s);
     layout_release(&layout);
     return failed ? 1 : 0;

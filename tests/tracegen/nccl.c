@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "output.h"
 #include "tracegen.h"
 #include "writer.h"
 
@@ -59,13 +60,14 @@ static bool is_p2p(enum ct_op op)
     return op == CT_OP_SEND || op == CT_OP_RECV;
 }
 
-/* The first class whose choices are counted with those of class. */
-static int counter_of(const struct rank *rank, int class)
+/* The class whose choices are counted with those of class, the first of them.
+ */
+static int first_alike(const struct rank *rank, int class)
 {
-    const struct op_class *a = &rank->classes[class];
     int i;
 
     for (i = 0; i < class; i++) {
+        const struct op_class *a = &rank->classes[class];
         const struct op_class *b = &rank->classes[i];
 
         if (a->op == b->op && a->comm == b->comm &&
@@ -75,10 +77,25 @@ static int counter_of(const struct rank *rank, int class)
     return i;
 }
 
-/* Classes of the log are those of ops, the profiler's follow. */
-static int id_of(const struct rank *rank, int class, bool plugin)
+static uint32_t count(struct output *out, const struct rank *rank, int class)
 {
-    return 1 + class + (plugin ? rank->nclasses : 0);
+    while (out->ncounters <= class) {
+        const int n = out->ncounters++;
+
+        out->counters = grow(out->counters, &out->counter_capacity, n,
+                             sizeof(*out->counters));
+        out->counter_of = grow(out->counter_of, &out->counter_of_capacity, n,
+                               sizeof(*out->counter_of));
+        out->counters[n] = 0;
+        out->counter_of[n] = first_alike(rank, n);
+    }
+    return out->counters[out->counter_of[class]]++;
+}
+
+/* Classes of the log and of the profiler in turn. */
+static int id_of(int class, bool plugin)
+{
+    return 1 + 2 * class + plugin;
 }
 
 static void put_class(struct writer *w, const struct layout *layout,
@@ -88,7 +105,7 @@ static void put_class(struct writer *w, const struct layout *layout,
     const int nranks = layout->comms[layout->comm_of[r][c->comm]].nranks;
     sqlite3_stmt *row = writer_row(w, T_choice_class);
 
-    put(row, choice_class_id, id_of(rank, class, plugin));
+    put(row, choice_class_id, id_of(class, plugin));
     put(row, choice_class_comm, (int)c->comm + 1);
     put(row, choice_class_kind, (int)c->op);
     put(row, choice_class_bytes,
@@ -131,45 +148,54 @@ static bool is_said(const struct layout *layout, const struct rank *rank, int r,
     return plugin || (!is_p2p(c->op) && layout->place_in[r][c->comm] == 0);
 }
 
-static int64_t put_choices(struct writer *w, const struct layout *layout,
-                           const struct rank *rank, int r, bool plugin,
-                           int64_t id)
+static void put_choices(struct writer *w, const struct layout *layout,
+                        struct output *out, const struct rank *rank, int r)
 {
-    uint32_t *counters =
-        zeros((unsigned long)rank->nclasses, sizeof(*counters));
+    const bool kernels = layout->options->nccl == NCCL_KERNELS;
     int i;
 
-    for (i = 0; i < rank->nclasses; i++)
-        if (is_said(layout, rank, r, i, plugin))
-            put_class(w, layout, rank, i, r, plugin);
     for (i = 0; i < rank->nrecords; i++) {
         const struct record *record = &rank->records[i];
+        const int class = record->cls;
+        const uint32_t n = count(out, rank, class);
 
-        if (is_said(layout, rank, r, record->cls, plugin))
-            put_choice(w, ++id, id_of(rank, record->cls, plugin),
-                       counters[counter_of(rank, record->cls)]++,
-                       plugin ? record : NULL);
+        if (is_said(layout, rank, r, class, false))
+            put_choice(w, ++out->choice, id_of(class, false), n, NULL);
+        if (kernels && is_said(layout, rank, r, class, true))
+            put_choice(w, ++out->choice, id_of(class, true), n, record);
     }
-    free(counters);
-    return id;
 }
 
-void nccl_put(struct writer *w, const struct simulation *s, int rank)
+static void put_tables(struct writer *w, const struct layout *layout, int r)
+{
+    int kind;
+
+    for (kind = 0; kind < COMM_KINDS; kind++) {
+        const int comm = layout->comm_of[r][kind];
+        const struct comm *c = &layout->comms[comm];
+
+        if (comm >= 0 && (int)c->kind == kind && c->nranks > 1 &&
+            layout->place_in[r][kind] == 0)
+            put_table(w, layout->options, c);
+    }
+}
+
+void nccl_put(struct writer *w, const struct simulation *s, struct output *out,
+              int rank, bool last)
 {
     const struct layout *layout = s->layout;
-    int64_t id = 0;
-    int kind;
+    const struct rank *r = &s->ranks[rank];
+    int i, plugin;
 
     if (layout->options->nccl == NCCL_SILENT)
         return;
-    for (kind = 0; kind < COMM_KINDS; kind++) {
-        if (layout_size(layout, rank, (enum comm_kind)kind) > 1 &&
-            (int)layout->comms[layout->comm_of[rank][kind]].kind == kind &&
-            layout->place_in[rank][kind] == 0)
-            put_table(w, layout->options,
-                      &layout->comms[layout->comm_of[rank][kind]]);
-    }
-    id = put_choices(w, layout, &s->ranks[rank], rank, false, id);
-    if (layout->options->nccl == NCCL_KERNELS)
-        put_choices(w, layout, &s->ranks[rank], rank, true, id);
+    put_choices(w, layout, out, r, rank);
+    if (!last)
+        return;
+    put_tables(w, layout, rank);
+    for (plugin = 0; plugin <= (layout->options->nccl == NCCL_KERNELS);
+         plugin++)
+        for (i = 0; i < r->nclasses; i++)
+            if (is_said(layout, r, rank, i, plugin))
+                put_class(w, layout, r, i, rank, plugin);
 }

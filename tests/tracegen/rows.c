@@ -1,31 +1,8 @@
 #include "rows.h"
 
-#include <stdlib.h>
-
 int64_t stream_handle(int stream)
 {
     return 0x7000 + 0x100 * stream;
-}
-
-void output_init(struct output *out, const struct options *o, int host,
-                 int rank)
-{
-    *out = (struct output){
-        .clock = host_clock(o, host),
-        .t0_ns = 1000 * (int64_t)(rank % 4096),
-        .cut_ns = cut_of(o, rank),
-        .id = 8,
-    };
-}
-
-void output_release(struct output *out)
-{
-    free(out->planted);
-}
-
-int64_t output_time(const struct output *out, int64_t true_ns)
-{
-    return host_time(&out->clock, true_ns) - host_time(&out->clock, out->t0_ns);
 }
 
 /* One call, with the columns that op and launch have in common. */

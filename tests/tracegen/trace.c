@@ -1,5 +1,6 @@
 #include "tracegen.h"
 
+#include "output.h"
 #include "rows.h"
 #include "writer.h"
 
@@ -215,52 +216,80 @@ void trace_path(const struct simulation *s, int rank, char *path, size_t size)
              layout_host(s->layout, rank), 1000 + rank, 5000 + rank);
 }
 
-static void put_all(struct writer *w, struct simulation *s, int rank,
-                    struct output *out)
+static int copy_blank(const struct blank_file *blank, const char *path)
 {
-    struct rank *r = &s->ranks[rank];
+    FILE *f;
+    size_t n;
 
+    unlink(path);
+    f = fopen(path, "wx");
+    if (!f) {
+        perror(path);
+        return -1;
+    }
+    n = fwrite(blank->bytes, 1, blank->n, f);
+    if (fclose(f) || n != blank->n) {
+        perror(path);
+        return -1;
+    }
+    return 0;
+}
+
+static int open_file(struct writer *w, const char *path)
+{
+    if (sqlite3_open_v2(path, &w->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL)) {
+        fprintf(stderr, "tracegen: %s: %s\n", path, sqlite3_errmsg(w->db));
+        sqlite3_close(w->db);
+        return -1;
+    }
+    /* Nobody else reads it yet. */
+    writer_run(w, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+                  "PRAGMA locking_mode=EXCLUSIVE; BEGIN");
+    return 0;
+}
+
+static void put_head(struct writer *w, const struct simulation *s, int rank)
+{
     put_meta(w, "tool", "tracegen");
     put_device(w, s->layout, rank);
     put_comms(w, s->layout, rank);
-    rows_put(w, out, s->layout->options, r, rank);
+}
+
+static void put_tail(struct writer *w, const struct simulation *s, int rank,
+                     const struct output *out)
+{
+    const struct rank *r = &s->ranks[rank];
+
     put_process(w, s, rank, out);
     put_clocks(w, r, out);
     put_stacks(w, r);
     put_classes(w, r, out);
     rows_put_losses(w, out);
-    nccl_put(w, s, rank);
 }
 
-int trace_write(struct simulation *s, int rank)
+int trace_write(struct simulation *s, struct output *out,
+                const struct blank_file *blank, int rank, bool last)
 {
+    const bool first = !out->begun;
     struct writer w = {0};
-    struct output out;
-    char path[MAX_PATH], sql[128];
-    int t;
+    char path[MAX_PATH];
 
     trace_path(s, rank, path, sizeof(path));
-    unlink(path);
-    if (is_missing(s->layout->options, rank))
+    if (is_missing(s->layout->options, rank)) {
+        unlink(path);
         return 0;
-    if (sqlite3_open(path, &w.db)) {
-        fprintf(stderr, "tracegen: %s: %s\n", path, sqlite3_errmsg(w.db));
-        sqlite3_close(w.db);
-        return -1;
     }
-    snprintf(sql, sizeof(sql),
-             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-             " PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN",
-             CT_APPLICATION_ID, CT_SCHEMA_VERSION);
-    writer_run(&w, sql);
-    writer_create(&w);
-    writer_lookups(&w);
-    output_init(&out, s->layout->options, layout_host(s->layout, rank), rank);
-    put_all(&w, s, rank, &out);
-    output_release(&out);
+    if ((first && copy_blank(blank, path)) || open_file(&w, path))
+        return -1;
+    out->begun = true;
+    if (first)
+        put_head(&w, s, rank);
+    rows_put(&w, out, s->layout->options, &s->ranks[rank], rank);
+    if (last)
+        put_tail(&w, s, rank, out);
+    nccl_put(&w, s, out, rank, last);
     writer_run(&w, "COMMIT");
-    for (t = 0; t < TABLE_COUNT; t++)
-        sqlite3_finalize(w.inserts[t]);
-    sqlite3_close(w.db);
+    writer_close(&w);
     return w.failed ? -1 : 0;
 }

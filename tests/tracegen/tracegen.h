@@ -16,7 +16,9 @@
  *   memory.c    arrays, numbers of keys, random bits
  *   clocks.c    what the hosts' clocks say
  *   damage.c    what is wrong with the files
- *   trace.c     one rank's file, through schema.def
+ *   files.c     the ranks' files, in portions
+ *   output.c    how far one of them has come
+ *   trace.c     what is in it, through schema.def
  *   rows.c      its ops and launches
  *   nccl.c      what NCCL says of itself in it
  *   truth.c     what an analyzer should find
@@ -76,6 +78,9 @@ struct options {
     struct damage damage;
     int64_t tick_ns; /* of the GPUs' clocks */
     bool truth_db;   /* the truth of every op */
+    int64_t portion; /* records that are kept in memory before they are written;
+                        some 64 bytes each */
+    int threads;     /* that write; 0: as many as there are cores */
     uint64_t seed;
     long ops; /* choose steps so that about so many come out; 0 */
     struct job job;
@@ -355,13 +360,14 @@ uint64_t op_bytes(enum ct_op op, int type, uint64_t count, int nranks);
 #define HOST_CALL_NS 3000
 #define HOST_GROUPED_NS 400
 
-int trace_write(struct simulation *s, int rank);
 void trace_path(const struct simulation *s, int rank, char *path, size_t size);
 int truth_write(const struct simulation *s);
 
 /* truth.sqlite, where it is asked for: begun before the job runs, ended when
  * its files are written. */
 int truth_db_begin(struct simulation *s);
+/* Adds the records of all ranks. */
+void truth_db_ops(struct simulation *s);
 int truth_db_end(struct simulation *s);
 
 /* Bits that look random, the same for the same numbers. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "rows.h"
+#include "output.h"
 #include "tracegen.h"
 
 #define SAMPLES 100    /* of each host's clock */
@@ -143,14 +143,18 @@ static void put_op(struct truth_db *t, const struct layout *layout, int r,
            12);
 }
 
-static void put_ops(struct truth_db *t, const struct simulation *s, int r)
+void truth_db_ops(struct simulation *s)
 {
-    const struct rank *rank = &s->ranks[r];
-    int i;
+    int r, i;
 
-    for (i = 0; i < rank->nrecords; i++)
-        put_op(t, s->layout, r, i, &rank->records[i],
-               &rank->classes[rank->records[i].cls]);
+    for (r = 0; s->truth && r < s->layout->nranks; r++) {
+        const struct rank *rank = &s->ranks[r];
+        const int64_t before = rank->nops - rank->nrecords;
+
+        for (i = 0; i < rank->nrecords; i++)
+            put_op(s->truth, s->layout, r, before + i, &rank->records[i],
+                   &rank->classes[rank->records[i].cls]);
+    }
 }
 
 static void put_process(struct truth_db *t, const struct simulation *s, int r)
@@ -220,10 +224,8 @@ static void put_job(struct truth_db *t, const struct simulation *s)
         put_host(t, layout->options, i, end_ns);
     for (i = 0; i < layout->ncomms; i++)
         put_comm(t, &layout->comms[i]);
-    for (i = 0; i < layout->nranks; i++) {
+    for (i = 0; i < layout->nranks; i++)
         put_process(t, s, i);
-        put_ops(t, s, i);
-    }
 }
 
 int truth_db_end(struct simulation *s)

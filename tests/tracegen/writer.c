@@ -41,6 +41,15 @@ void writer_run(struct writer *w, const char *sql)
     }
 }
 
+void writer_close(struct writer *w)
+{
+    int t;
+
+    for (t = 0; t < TABLE_COUNT; t++)
+        sqlite3_finalize(w->inserts[t]);
+    sqlite3_close(w->db);
+}
+
 void writer_create(struct writer *w)
 {
     const struct column *c = columns;

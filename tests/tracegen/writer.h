@@ -29,6 +29,9 @@ struct writer {
     bool failed;
 };
 
+/* Ends all statements and the connection. */
+void writer_close(struct writer *w);
+
 void writer_run(struct writer *w, const char *sql);
 /* Creates the tables of rank files; fills the lookup tables. */
 void writer_create(struct writer *w);
@@ -45,8 +48,11 @@ void put_or_null(sqlite3_stmt *row, int column, int64_t value);
 void writer_add(struct writer *w, sqlite3_stmt *row);
 
 struct simulation;
+struct output;
 
-/* Table of predictions and choices, as far as the options ask for them. */
-void nccl_put(struct writer *w, const struct simulation *s, int rank);
+/* What NCCL says of the records of rank, as far as the options ask for it; in
+ * the end also its table of predictions and the classes of its choices. */
+void nccl_put(struct writer *w, const struct simulation *s, struct output *out,
+              int rank, bool last);
 
 #endif
