@@ -4,7 +4,7 @@
 # Does nothing, and needs neither root nor a network, when all of it is there.
 set -eu
 
-demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3"
+demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3 zlib1g-dev"
 # Call sites: libunwind takes the stacks, the others name their frames.
 demo="$demo libunwind8 libdw-dev libelf-dev libbz2-dev libiberty-dev"
 torch="$demo python3 python3-venv"
