@@ -45,6 +45,11 @@ static const struct cli_command commands[] = {
      "  commtrace merge --db job.db commtrace-4711\n"
      "  sqlite3 job.db < samples/sql/tp_over_network.sql",
      CLI_READS},
+    {"digest", digest_run, cli_digest_options, "DIR|FILE...",
+     "Make small files of traces, which every command reads in their place.",
+     "  commtrace digest -o digests commtrace-4711\n"
+     "  commtrace report digests",
+     CLI_READS},
     {"doctor", doctor_run, cli_doctor_options, "[-- COMMAND [ARGUMENT...]]",
      "Say what would be recorded of a command, and what stands in the way.",
      "  commtrace doctor\n"
@@ -101,7 +106,7 @@ static void describe(char *doc, size_t size)
 
 int main(int argc, char **argv)
 {
-    char doc[1600];
+    char doc[2000];
     const struct argp argp = {NULL, parse_key, "COMMAND DIR|FILE...", doc, NULL,
                               NULL, NULL};
     const struct cli_command *command;

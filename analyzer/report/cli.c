@@ -19,7 +19,9 @@ enum {
     KEY_COMM,
     KEY_ROLE,
     KEY_IN_FLIGHT,
-    KEY_LIMIT
+    KEY_LIMIT,
+    KEY_SHARE,
+    KEY_OUT = 'o'
 };
 
 #define OPTION_JSON                                                \
@@ -74,6 +76,18 @@ const struct argp_option cli_merge_options[] = {
     {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0},
     {0}};
 
+const struct argp_option cli_digest_options[] = {
+    OPTION_JSON,
+    {"out", KEY_OUT, "DIR", 0,
+     "folder of the digests, made if it is not there (default: the current "
+     "one)",
+     0},
+    {"share", KEY_SHARE, "K/N", 0,
+     "only each N-th file, from the K-th on (K from 0): the share of one of N "
+     "processes that are given the same files",
+     0},
+    {0}};
+
 #define OPTION_DIR                                                \
     {                                                             \
         "dir", KEY_DIR, "DIR", 0,                                 \
@@ -120,6 +134,18 @@ static error_t set_number(const struct cli *cli, const char *option,
 {
     *value_p = (int)parse_number(cli, option, text, INT_MAX);
     return *value_p < 0 ? EINVAL : 0;
+}
+
+/* "K/N" with K below N. */
+static error_t set_share(struct cli *cli, const char *text)
+{
+    char rest;
+
+    if (sscanf(text, "%d/%d%c", &cli->share, &cli->shares, &rest) == 2 &&
+        cli->share >= 0 && cli->share < cli->shares)
+        return 0;
+    cli_fail(cli, "--share: '%s' is not K/N with K from 0 to N-1", text);
+    return EINVAL;
 }
 
 static error_t set_path(struct cli *cli, char *path)
@@ -177,8 +203,11 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
         cli->debug_dir = arg;
         return 0;
     case KEY_DIR:
+    case KEY_OUT:
         cli->dir = arg;
         return 0;
+    case KEY_SHARE:
+        return set_share(cli, arg);
     case ARGP_KEY_ARG:
         if (cli->words != CLI_READS)
             break;
@@ -202,7 +231,8 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
                       .words = command->words,
                       .rank = -1,
                       .step = -1,
-                      .limit = -1};
+                      .limit = -1,
+                      .shares = 1};
     int status = CLI_EXIT_INPUT;
 
     snprintf(name, sizeof name, "commtrace %s", command->name);

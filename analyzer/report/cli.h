@@ -28,8 +28,9 @@ struct cli {
     bool json;
     const char *reference; /* NULL: none */
     const char *db;        /* job.db to write; NULL: none */
-    const char *dir;       /* where traces go; NULL: chosen */
+    const char *dir;       /* where traces or digests go; NULL: chosen */
     const char *debug_dir; /* of separate debug files; NULL: the usual one */
+    int share, shares;     /* of the files of `digest` */
     /* Filters of `ops`; CT_NONE or NULL: all. */
     int rank, step;
     const char *kind, *comm, *role;
@@ -49,7 +50,8 @@ struct cli_command {
 
 extern const struct argp_option cli_report_options[], cli_ops_options[],
     cli_plain_options[], cli_model_options[], cli_merge_options[],
-    cli_run_options[], cli_doctor_options[], cli_stacks_options[];
+    cli_run_options[], cli_doctor_options[], cli_stacks_options[],
+    cli_digest_options[];
 
 /* Parses the words after the command's name and runs it. */
 int cli_run(const struct cli_command *command, int argc, char **argv);

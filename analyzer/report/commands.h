@@ -10,5 +10,6 @@ int groups_run(const struct cli *cli);
 int stacks_run(const struct cli *cli);
 int model_run(const struct cli *cli);
 int merge_run(const struct cli *cli);
+int digest_run(const struct cli *cli);
 
 #endif

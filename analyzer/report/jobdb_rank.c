@@ -120,7 +120,7 @@ static void copy_file(struct jobdb *db, const struct ct_process *p, int number)
     struct ct_db from;
     char reason[400];
 
-    if (ct_db_open(&from, p->path, reason, sizeof reason) < 0)
+    if (ct_db_open(&from, p->file, reason, sizeof reason) < 0)
         return;
     for (int i = 0; i < JOBDB_TABLES; i++)
         if (is_copied(p, i))

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "commtrace/schema.def"
+#include "trace/digest.h"
+
 /* The byte of a -shm file that every connection keeps locked ("dead man
  * switch", SQLite's os_unix.c: UNIX_SHM_DMS). */
 #define SHM_DEAD_MAN_SWITCH 128
@@ -247,6 +250,13 @@ static const char *bad_header(const char *path)
     return NULL;
 }
 
+static int mount(struct ct_db *db)
+{
+    db->digest =
+        ct_db_int(db, "PRAGMA application_id", 0) == CT_DIGEST_APPLICATION_ID;
+    return db->digest ? ct_digest_mount(db->handle) : 0;
+}
+
 int ct_db_open(struct ct_db *db, const char *path, char *reason,
                size_t reason_size)
 {
@@ -259,7 +269,7 @@ int ct_db_open(struct ct_db *db, const char *path, char *reason,
         return -1;
     }
     db->live = writer_lives(path);
-    if (!open_as_left(db, path))
+    if (!open_as_left(db, path) && !mount(db))
         return 0;
     ct_db_reason(db, reason, reason_size);
     ct_db_close(db);

@@ -20,7 +20,8 @@ struct sqlite3_stmt;
 
 struct ct_db {
     struct sqlite3 *handle;
-    bool live; /* another process holds the file open for writing */
+    bool live;   /* another process holds the file open for writing */
+    bool digest; /* its packed tables are there as tables (trace/digest.h) */
 };
 
 /* Once per process, before anything else uses SQLite: no shared statistics,

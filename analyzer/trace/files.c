@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "trace/arena.h"
+#include "trace/digest.h"
 #include "trace/ring.h"
 #include "trace/unstored.h"
 
@@ -44,11 +45,25 @@ static bool ends_in(const char *name, const char *end)
 
 static int is_trace_name(const struct dirent *entry)
 {
-    return ends_in(entry->d_name, ".db");
+    return ends_in(entry->d_name, ".db") ||
+           ends_in(entry->d_name, ".db" CT_DIGEST_SUFFIX);
 }
 
+/* Length of the name of the trace that name is, or is a digest of. */
+static size_t trace_length(const char *name)
+{
+    return strlen(name) -
+           (ends_in(name, CT_DIGEST_SUFFIX) ? strlen(CT_DIGEST_SUFFIX) : 0);
+}
+
+/* Digests come in the order of their traces, behind those. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
+    const size_t n = trace_length((*a)->d_name), m = trace_length((*b)->d_name);
+    const int order = memcmp((*a)->d_name, (*b)->d_name, n < m ? n : m);
+
+    if (order || n != m)
+        return order ? order : n < m ? -1 : 1;
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "commtrace/schema.def"
+#include "trace/digest.h"
 #include "trace/graphs.h"
 #include "trace/stages.h"
 #include "trace/unstored.h"
@@ -42,7 +43,7 @@ static const char *check_identity(struct ct_loader *loader,
         *result_p = CT_OTHER_FILE;
         return "is a job database, not the trace of a process";
     }
-    if (id != CT_APPLICATION_ID)
+    if (id != CT_APPLICATION_ID && id != CT_DIGEST_APPLICATION_ID)
         return "a database, but not of commtrace";
     if (version < 1)
         return "has no schema version";
@@ -159,7 +160,8 @@ static bool load_unstored(struct ct_loader *loader)
     struct ct_process *p = loader->process;
     struct ct_ring *ring = &loader->ring;
 
-    ct_unstored_read(ring, loader->path);
+    if (!loader->digested)
+        ct_unstored_read(ring, loader->path);
     if (!ring->copy)
         return false;
     loader->failed = false;
@@ -188,11 +190,32 @@ static void load_open(struct ct_loader *loader)
      * two is then seen twice, not missed. */
     load_meta(loader);
     in_database = loader->ring_path;
-    if (!loader->failed &&
+    if (!loader->failed && !loader->digested &&
         ct_db_int(&loader->db, "SELECT end_ns IS NULL FROM process", 1))
         ct_ring_read(&loader->ring, loader->path, in_database);
     load_tables(loader);
     complete(loader);
+}
+
+/* What stands in a digest for the things around a trace. */
+static void load_digest(struct ct_loader *loader)
+{
+    struct ct_digest digest = {0};
+    const char *why =
+        ct_digest_read(&loader->db, loader->arena, &digest, &loader->ring);
+
+    loader->digested = true;
+    if (why) {
+        ct_load_fail(loader, "%s", why);
+        return;
+    }
+    loader->path = loader->process->path = digest.origin;
+    loader->db.live = digest.live;
+    if (digest.refusal) {
+        loader->failed = true;
+        snprintf(loader->error, loader->error_size, "%s", digest.refusal);
+        ct_ring_release(&loader->ring);
+    }
 }
 
 enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
@@ -206,6 +229,7 @@ enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
     char reason[256];
 
     *process = (struct ct_process){.path = path,
+                                   .file = path,
                                    .rank = CT_NONE,
                                    .end_ns = CT_NO_TIME,
                                    .job = CT_NONE,
@@ -219,6 +243,10 @@ enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
         ct_load_fail(loader, "%s", reason);
     else if ((why = check_identity(loader, &result)))
         ct_load_fail(loader, "%s", why);
+    else if (loader->db.digest)
+        load_digest(loader);
+    if (loader->failed)
+        ;
     else if (!ct_db_int(&loader->db, "SELECT count(*) FROM process", 1))
         ct_load_fail(loader, "holds no process: nothing was recorded");
     else

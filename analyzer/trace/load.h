@@ -54,6 +54,7 @@ struct ct_loader {
     const char *ring_path;
     int64_t ring_tail;
     long long version; /* of the schema */
+    bool digested; /* the file is a digest; its ring has been read */
 
     struct ct_codes kinds, types, redops, flags;
     uint64_t type_bytes[CT_MAX_CODES]; /* by the file's number */

@@ -47,12 +47,21 @@ static void skip(struct ct_trace *trace, const char *reason)
         ct_arena_text(trace->arena, reason, strlen(reason));
 }
 
+/* Digests of two files, which say what those would: else it is the digest that
+ * is there too often. */
+static bool are_of_two(const struct ct_process *a, const struct ct_process *b)
+{
+    return a->file != a->path && b->file != b->path &&
+           strcmp(a->path, b->path) != 0;
+}
+
 /* The same process may be named twice, or a folder and a copy of it. */
 static void take(struct ct_trace *trace, struct loading *load,
                  struct ct_intern *uuids, int *first_of)
 {
     const struct ct_process *p = &load->process;
     char reason[MAX_REASON];
+    const struct ct_process *first;
     int n = uuids->n, i = 0;
 
     if (*p->uuid)
@@ -73,8 +82,13 @@ static void take(struct ct_trace *trace, struct loading *load,
         }
         return;
     }
-    snprintf(reason, sizeof(reason), "%s: same process as %s", p->path,
-             trace->processes[first_of[i]].path);
+    first = &trace->processes[first_of[i]];
+    if (are_of_two(p, first))
+        snprintf(reason, sizeof(reason), "%s: same process as %s", p->path,
+                 first->path);
+    else
+        snprintf(reason, sizeof(reason), "%s: same process as %s", p->file,
+                 first->file);
     skip(trace, reason);
 }
 

@@ -70,6 +70,15 @@ static void accept_copy(struct ct_ring *ring, void *copy)
     ring->start_ticks = header->start_ticks;
 }
 
+bool ct_ring_adopt(struct ct_ring *ring, void *copy, size_t size)
+{
+    if (copy && size >= CT_RING_HEADER_BYTES && is_ring(copy, size))
+        accept_copy(ring, copy);
+    else
+        free(copy);
+    return ring->copy != NULL;
+}
+
 static bool read_from(struct ct_ring *ring, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -85,12 +94,8 @@ static bool read_from(struct ct_ring *ring, const char *path)
     if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
         st.st_size >= CT_RING_HEADER_BYTES && st.st_size <= MAX_RING_BYTES)
         copy = read_whole(fd, (size_t)st.st_size);
-    if (copy && is_ring(copy, (size_t)st.st_size)) {
+    if (ct_ring_adopt(ring, copy, (size_t)st.st_size))
         ring->owner_lives = is_locked(fd);
-        accept_copy(ring, copy);
-    } else {
-        free(copy);
-    }
     close(fd);
     return ring->copy != NULL;
 }
@@ -115,6 +120,32 @@ void ct_ring_release(struct ct_ring *ring)
 {
     free(ring->copy);
     ring->copy = NULL;
+}
+
+void *ct_ring_cut(const struct ct_ring *ring, uint64_t from, size_t *size_p)
+{
+    const char *slots = (const char *)ring->copy + CT_RING_HEADER_BYTES;
+    struct ct_ring_header *header;
+    uint64_t n = 1, p;
+    char *copy;
+
+    if (from > ring->head)
+        from = ring->head;
+    if (ring->head - from > ring->nslots)
+        from = ring->head - ring->nslots;
+    while (n < ring->head - from)
+        n *= 2;
+    *size_p = CT_RING_HEADER_BYTES + n * CT_RING_SLOT_BYTES;
+    copy = ct_alloc(*size_p, 1);
+    memcpy(copy, ring->copy, CT_RING_HEADER_BYTES);
+    header = (void *)copy;
+    header->nslots = (uint32_t)n;
+    header->start_ticks = 0;
+    for (p = from; p < ring->head; p++)
+        memcpy(copy + CT_RING_HEADER_BYTES + (p & (n - 1)) * CT_RING_SLOT_BYTES,
+               slots + (p & (ring->nslots - 1)) * CT_RING_SLOT_BYTES,
+               CT_RING_SLOT_BYTES);
+    return copy;
 }
 
 const struct ct_slot *ct_ring_slot(const struct ct_ring *ring,

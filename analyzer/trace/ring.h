@@ -5,6 +5,7 @@
 #define COMMTRACE_RING_COPY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ct_slot;
@@ -28,6 +29,13 @@ struct ct_ring {
  * there is no ring of this version or an older one. */
 void ct_ring_read(struct ct_ring *ring, const char *db_path, const char *path);
 void ct_ring_release(struct ct_ring *ring);
+
+/* Takes size bytes of malloc() as the copy, and frees them if they are none. */
+bool ct_ring_adopt(struct ct_ring *ring, void *copy, size_t size);
+
+/* A copy with the slots of positions from .. head alone, for ct_ring_adopt
+ * somewhere else: it says of no process there that it lives. */
+void *ct_ring_cut(const struct ct_ring *ring, uint64_t from, size_t *size_p);
 
 /* The process that the ring belongs to is running here. */
 bool ct_ring_alive(const struct ct_ring *ring);

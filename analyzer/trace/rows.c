@@ -43,6 +43,7 @@ static void fail_sqlite(struct ct_loader *loader, const char *table)
     char reason[256];
 
     ct_db_reason(&loader->db, reason, sizeof(reason));
+    loader->path = loader->process->file; /* of a digest, too, it is this one */
     ct_load_fail(loader, "table %s: %s", table, reason);
 }
 

@@ -260,7 +260,8 @@ struct ct_refusal { /* a call that NCCL answered with an error */
 };
 
 struct ct_process {
-    const char *path; /* of the file, as given */
+    const char *path; /* of the trace, as given */
+    const char *file; /* what was read: path, or a digest of it */
     const char *uuid, *host, *host_id, *boot_id, *exe, *cmdline;
     const char *run_id, *job_id, *rank_source; /* NULL: unknown */
     int rank;       /* in the job; from the launcher, else the rank in the
