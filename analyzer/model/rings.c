@@ -19,7 +19,7 @@ struct rings {
     const struct ct_trace *trace;
     const struct ct_job *job;
     int nhalves;
-    struct half *halves; /* launches of all processes */
+    struct half *halves; /* launches of all processes that are exchanges */
     int *receiver;       /* per instance: half that receives it; CT_NONE */
     int nfound;
     struct ring {
@@ -52,10 +52,11 @@ static struct half half_of(const struct ct_job *job,
 {
     const struct ct_launch_row *launch = &process->launches[id];
     const int first = launch->first_op;
-    struct half half = {CT_NONE, CT_NONE, launch->gpu_ns, false};
+    struct half half = {CT_NONE, CT_NONE, ct_launch_gpu_ns(launch), false};
 
     if (launch->nops != 2 || first == CT_NONE || first + 1 >= process->nops ||
-        process->ops[first + 1].launch != id || launch->gpu_ns == CT_NO_TIME)
+        process->ops[first + 1].launch != id ||
+        ct_launch_gpu_ns(launch) == CT_NO_TIME)
         return half;
     for (int i = first; i <= first + 1; i++) {
         const enum ct_op base = process->classes[process->ops[i].cls].base;
@@ -80,8 +81,9 @@ static void find_halves(struct rings *rings)
         for (int l = 0; l < process->nlaunches; l++) {
             const struct half half = half_of(rings->job, process, l);
 
-            if (half.recv != CT_NONE)
-                rings->receiver[half.recv] = rings->nhalves;
+            if (half.recv == CT_NONE)
+                continue;
+            rings->receiver[half.recv] = rings->nhalves;
             rings->halves[rings->nhalves++] = half;
         }
     }
@@ -122,8 +124,7 @@ static void find_rings(struct rings *rings)
         const int instance = rings->halves[i].send;
         struct lap lap;
 
-        if (instance == CT_NONE || !go_round(rings, i, &lap) || lap.n < 2 ||
-            lap.shortest <= 0 ||
+        if (!go_round(rings, i, &lap) || lap.n < 2 || lap.shortest <= 0 ||
             (double)lap.shortest < LEAST_EVEN * (double)lap.longest)
             continue;
         rings->found[rings->nfound++] = (struct ring){
@@ -180,14 +181,25 @@ static bool has_grouped_p2p(const struct ct_job *job)
     return false;
 }
 
+static size_t count_pairs(const struct rings *rings)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < rings->job->nprocesses; i++) {
+        const struct ct_process *process =
+            &rings->trace->processes[rings->job->processes[i]];
+
+        for (int l = 0; l < process->nlaunches; l++)
+            n += process->launches[l].nops == 2;
+    }
+    return n;
+}
+
 static bool gather_rings(struct rings *rings, struct ct_sample_set *set)
 {
-    size_t launches = 1;
+    const size_t launches = count_pairs(rings) + 1;
     bool good;
 
-    for (int i = 0; i < rings->job->nprocesses; i++)
-        launches +=
-            (size_t)rings->trace->processes[rings->job->processes[i]].nlaunches;
     rings->halves = malloc(launches * sizeof *rings->halves);
     rings->found = malloc(launches * sizeof *rings->found);
     rings->receiver =

@@ -277,13 +277,14 @@ static void put_launches(struct jobdb *db, const struct ct_process *p,
         jobdb_start(db, JOBDB_T_launch);
         jobdb_int(db, number);
         jobdb_int(db, i);
-        jobdb_int(db, (int64_t)l->grp);
+        jobdb_int(db, l->grp);
         jobdb_int(db, p->comms[l->comm].id);
-        jobdb_int(db, (int64_t)l->stream);
+        jobdb_int(db, (int64_t)p->streams[l->stream]);
         jobdb_int(db, l->nops);
         jobdb_int(db, l->enter_ns);
-        jobdb_time(db, l->host_ns);
-        jobdb_gpu_time(db, l->enter_ns, l->start_ns, l->gpu_ns);
+        jobdb_time(db, ct_launch_host_ns(l));
+        jobdb_gpu_time(db, l->enter_ns, ct_launch_start_ns(l),
+                       ct_launch_gpu_ns(l));
         jobdb_int(db, l->flags);
         jobdb_end(db);
     }

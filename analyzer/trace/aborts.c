@@ -110,7 +110,7 @@ static void cut(struct ct_process *p, struct ct_op_row *op)
     if (op->launch == CT_NONE)
         return;
     p->launches[op->launch].flags |= CT_FLAG_CUT | CT_FLAG_RUNNING;
-    p->launches[op->launch].gpu_ns = CT_NO_TIME;
+    p->launches[op->launch].gpu = ct_shorten_ns(CT_NO_TIME);
 }
 
 void ct_trace_cut(struct ct_trace *trace, struct ct_job *job)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Chunks grow with the arena: thousands of files have one each. */
+#define FIRST_CHUNK_BYTES (4u << 10)
 #define CHUNK_BYTES (64u << 10)
 #define ALIGN 16u
 
@@ -17,7 +19,7 @@ struct block {
 struct ct_arena {
     struct block *blocks;
     char *free; /* rest of the newest chunk */
-    size_t nfree;
+    size_t nfree, chunk_bytes;
 };
 
 static void *or_die(void *memory)
@@ -40,6 +42,14 @@ void *ct_resize(void *block, size_t n, size_t size)
         return or_die(NULL);
     n *= size;
     return or_die(realloc(block, n ? n : 1));
+}
+
+void *ct_reserve(void *block, int *capacity_p, int n, size_t size)
+{
+    if (n <= *capacity_p)
+        return block;
+    *capacity_p = n;
+    return ct_resize(block, (size_t)n, size);
 }
 
 void *ct_grow(void *block, int *capacity_p, int n, size_t size)
@@ -95,11 +105,14 @@ void *ct_arena_alloc(struct ct_arena *arena, size_t n, size_t size)
     if (size && n > (SIZE_MAX - ALIGN) / size)
         return or_die(NULL);
     bytes = (n * size + ALIGN) / ALIGN * ALIGN;
-    if (bytes > CHUNK_BYTES / 4)
+    if (bytes > FIRST_CHUNK_BYTES / 4)
         return ct_arena_adopt(arena, ct_alloc(1, bytes));
     if (bytes > arena->nfree) {
-        arena->free = ct_arena_adopt(arena, ct_alloc(1, CHUNK_BYTES));
-        arena->nfree = CHUNK_BYTES;
+        if (arena->chunk_bytes < CHUNK_BYTES)
+            arena->chunk_bytes =
+                arena->chunk_bytes ? 2 * arena->chunk_bytes : FIRST_CHUNK_BYTES;
+        arena->free = ct_arena_adopt(arena, ct_alloc(1, arena->chunk_bytes));
+        arena->nfree = arena->chunk_bytes;
     }
     piece = arena->free;
     arena->free += bytes;

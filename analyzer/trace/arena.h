@@ -30,6 +30,9 @@ void ct_arena_merge(struct ct_arena *arena, struct ct_arena *from);
 void *ct_alloc(size_t n, size_t size);
 void *ct_resize(void *block, size_t n, size_t size);
 
+/* A block with room for n elements, before it grows. */
+void *ct_reserve(void *block, int *capacity_p, int n, size_t size);
+
 /* A block with room for element n (from 0), grown by doubling. */
 void *ct_grow(void *block, int *capacity_p, int n, size_t size);
 

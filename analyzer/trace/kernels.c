@@ -142,11 +142,12 @@ static int time_replays(struct placing *s, const struct ct_kernel_row *kernels,
 
 static void time_launch(struct ct_launch_row *launch, const struct interval *in)
 {
-    if (!in->n || in->n != launch->nops || launch->gpu_ns != CT_NO_TIME ||
+    if (!in->n || in->n != launch->nops ||
+        ct_launch_gpu_ns(launch) != CT_NO_TIME ||
         in->end_ns - in->start_ns > CT_MAX_DURATION_NS)
         return;
-    launch->start_ns = placed(&in->clock, in->start_ns);
-    launch->gpu_ns = in->end_ns - in->start_ns;
+    ct_launch_set_gpu(launch, placed(&in->clock, in->start_ns),
+                      in->end_ns - in->start_ns);
     launch->flags |= CT_FLAG_KERNEL;
     launch->flags &= ~(uint32_t)CT_FLAG_RUNNING;
 }
@@ -165,7 +166,7 @@ static void time_groups(struct placing *s)
 
         if (launch && ct_op_gpu_ns(op) == CT_NO_TIME &&
             launch->flags & CT_FLAG_KERNEL)
-            set_time(op, launch->start_ns, launch->gpu_ns);
+            set_time(op, ct_launch_start_ns(launch), ct_launch_gpu_ns(launch));
     }
 }
 

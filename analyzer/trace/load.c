@@ -76,6 +76,12 @@ static void load_tables(struct ct_loader *loader)
     ct_load_choices(loader);
 }
 
+static void *adopt_trimmed(struct ct_loader *loader, void *block, int n,
+                           size_t size)
+{
+    return ct_arena_adopt(loader->arena, ct_resize(block, (size_t)n, size));
+}
+
 static void adopt_arrays(struct ct_loader *loader)
 {
     struct ct_process *p = loader->process;
@@ -89,7 +95,9 @@ static void adopt_arrays(struct ct_loader *loader)
     ct_arena_adopt(loader->arena, p->stacks);
     ct_arena_adopt(loader->arena, p->frames);
     ct_arena_adopt(loader->arena, p->classes);
-    ct_arena_adopt(loader->arena, p->launches);
+    p->launches =
+        adopt_trimmed(loader, p->launches, p->nlaunches, sizeof(*p->launches));
+    ct_arena_adopt(loader->arena, p->streams);
     ct_arena_adopt(loader->arena, p->graphs);
     ct_arena_adopt(loader->arena, p->graph_launches);
     ct_arena_adopt(loader->arena, p->libraries);
@@ -98,9 +106,7 @@ static void adopt_arrays(struct ct_loader *loader)
     ct_arena_adopt(loader->arena, p->choice_stops);
     ct_arena_adopt(loader->arena, p->kernels);
     ct_arena_adopt(loader->arena, p->op_choices);
-    if (p->nops)
-        p->ops = ct_resize(p->ops, (size_t)p->nops, sizeof(*p->ops));
-    ct_arena_adopt(loader->arena, p->ops);
+    p->ops = adopt_trimmed(loader, p->ops, p->nops, sizeof(*p->ops));
 }
 
 static void release(struct ct_loader *loader)
@@ -109,6 +115,7 @@ static void release(struct ct_loader *loader)
     ct_ring_release(&loader->ring);
     ct_db_close(&loader->db);
     ct_intern_release(&loader->launch_keys);
+    ct_intern_release(&loader->stream_keys);
     ct_intern_release(&loader->graph_keys);
     free(loader->module_ids.ids);
     free(loader->stack_ids.ids);

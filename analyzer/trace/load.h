@@ -71,6 +71,8 @@ struct ct_loader {
     int nchoices, choice_capacity, kernel_capacity;
     struct ct_intern launch_keys; /* filled when guessing fails */
     int launch_guess, launch_known;
+    struct ct_intern stream_keys;
+    int stream_capacity, stream_guess;
 
     bool failed;
     char *error;
@@ -135,6 +137,8 @@ struct ct_op_row *ct_load_add_op(struct ct_loader *loader);
 void ct_load_check_ranks(struct ct_loader *loader,
                          const struct ct_comm_row *comm);
 
+/* Index of a launch's stream. */
+int ct_load_stream_of(struct ct_loader *loader, uint64_t stream);
 /* Launch of an op of group grp; CT_NONE: its row is missing. */
 int ct_load_launch_of(struct ct_loader *loader, uint64_t grp, int comm,
                       uint64_t stream);

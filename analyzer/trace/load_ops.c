@@ -135,6 +135,30 @@ void ct_load_classes(struct ct_loader *loader)
                                                                 0, INT64_MAX)));
 }
 
+int ct_load_stream_of(struct ct_loader *loader, uint64_t stream)
+{
+    struct ct_process *p = loader->process;
+    const int guess = loader->stream_guess;
+    int i;
+
+    if (guess < p->nstreams && p->streams[guess] == stream)
+        return guess;
+    i = ct_intern_add(&loader->stream_keys, &stream, sizeof(stream));
+    if (i == p->nstreams) {
+        p->streams = ct_grow(p->streams, &loader->stream_capacity, i,
+                             sizeof(*p->streams));
+        p->streams[p->nstreams++] = stream;
+    }
+    return loader->stream_guess = i;
+}
+
+static struct ct_short_ns duration(struct ct_rows *rows, int column,
+                                   const char *name, int64_t low)
+{
+    return ct_shorten_ns(
+        ct_rows_opt(rows, column, name, low, CT_MAX_DURATION_NS, CT_NO_TIME));
+}
+
 struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader, int64_t id)
 {
     struct ct_process *p = loader->process;
@@ -143,51 +167,73 @@ struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader, int64_t id)
     p->launches = ct_grow(p->launches, &loader->launch_capacity, p->nlaunches,
                           sizeof(*p->launches));
     row = &p->launches[p->nlaunches++];
-    *row = (struct ct_launch_row){.first_op = CT_NONE, .instance = CT_NONE};
+    *row = (struct ct_launch_row){.first_op = CT_NONE, .bytes = CT_NONE};
     ct_ids_add(&loader->launch_ids, id);
     return row;
 }
 
+/* A row takes at least so many bytes of the file. */
+#define LEAST_ROW_BYTES 12
+
+/* At most so many rows as the file says by ids and by its size, so that arrays
+ * need not be moved while they grow. */
+static int rows_of(const struct ct_loader *loader, const char *last,
+                   const char *first)
+{
+    const long long low = ct_db_int(&loader->db, first, 0);
+    const long long high = ct_db_int(&loader->db, last, -1);
+    const long long bytes = ct_db_int(&loader->db, "PRAGMA page_count", 0) *
+                            ct_db_int(&loader->db, "PRAGMA page_size", 0);
+    long long rows;
+
+    if (high < low || __builtin_sub_overflow(high, low, &rows))
+        return 0;
+    if (rows >= bytes / LEAST_ROW_BYTES)
+        rows = bytes / LEAST_ROW_BYTES;
+    return rows < INT32_MAX ? (int)rows + 1 : INT32_MAX;
+}
+
 void ct_load_launches(struct ct_loader *loader)
 {
+    struct ct_process *p = loader->process;
     struct ct_launch_row *row;
     struct ct_rows rows;
-    int64_t offset;
 
+    p->launches = ct_reserve(p->launches, &loader->launch_capacity,
+                             rows_of(loader, "SELECT max(id) FROM launch",
+                                     "SELECT min(id) FROM launch"),
+                             sizeof(*p->launches));
     ct_rows_open(&rows, loader, "launch",
                  "SELECT grp, comm, stream, ops, enter_ns, host_ns,"
                  " gpu_off_ns, gpu_ns, flags, id FROM launch ORDER BY id");
     while (ct_rows_next(&rows)) {
         row = ct_load_add_launch(loader,
                                  ct_rows_int(&rows, 9, "id", 0, INT64_MAX));
-        row->grp = (uint64_t)ct_rows_opt(&rows, 0, "grp", 0, INT64_MAX, 0);
+        row->grp = (uint32_t)ct_rows_opt(&rows, 0, "grp", 0, UINT32_MAX, 0);
         row->comm = comm_of(&rows, 1);
-        row->stream =
-            (uint64_t)ct_rows_opt(&rows, 2, "stream", INT64_MIN, INT64_MAX, 0);
+        row->stream = ct_load_stream_of(
+            loader,
+            (uint64_t)ct_rows_opt(&rows, 2, "stream", INT64_MIN, INT64_MAX, 0));
         row->nops = (int)ct_rows_opt(&rows, 3, "ops", 0, INT32_MAX, 0);
         row->enter_ns =
             ct_rows_int(&rows, 4, "enter_ns", -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
-        row->host_ns =
-            ct_rows_opt(&rows, 5, "host_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
-        offset = ct_rows_opt(&rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS,
-                             CT_MAX_DURATION_NS, CT_NO_TIME);
-        row->start_ns = offset == CT_NO_TIME ? offset : row->enter_ns + offset;
-        row->gpu_ns =
-            ct_rows_opt(&rows, 7, "gpu_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME);
+        row->host = duration(&rows, 5, "host_ns", 0);
+        row->offset = duration(&rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS);
+        row->gpu = duration(&rows, 7, "gpu_ns", 0);
         row->flags = ct_load_flags(
             loader, (uint32_t)ct_rows_opt(&rows, 8, "flags", 0, UINT32_MAX, 0));
     }
 }
 
 static bool is_launch(const struct ct_launch_row *launch, uint64_t grp,
-                      int comm, uint64_t stream)
+                      int comm, int stream)
 {
     return launch->grp == grp && launch->comm == comm &&
            launch->stream == stream;
 }
 
 static int find_launch(struct ct_loader *loader, uint64_t grp, int comm,
-                       uint64_t stream)
+                       int stream)
 {
     struct ct_process *p = loader->process;
     uint64_t key[3];
@@ -199,7 +245,7 @@ static int find_launch(struct ct_loader *loader, uint64_t grp, int comm,
 
         key[0] = launch->grp;
         key[1] = (uint64_t)launch->comm;
-        key[2] = launch->stream;
+        key[2] = (uint64_t)launch->stream;
         if (ct_intern_find(&loader->launch_keys, key, sizeof(key)) != CT_NONE)
             ct_intern_add(&loader->launch_keys, &loader->launch_known,
                           sizeof(loader->launch_known));
@@ -208,7 +254,7 @@ static int find_launch(struct ct_loader *loader, uint64_t grp, int comm,
     }
     key[0] = grp;
     key[1] = (uint64_t)comm;
-    key[2] = stream;
+    key[2] = (uint64_t)stream;
     return ct_intern_find(&loader->launch_keys, key, sizeof(key));
 }
 
@@ -216,14 +262,15 @@ int ct_load_launch_of(struct ct_loader *loader, uint64_t grp, int comm,
                       uint64_t stream)
 {
     struct ct_process *p = loader->process;
+    const int at = ct_load_stream_of(loader, stream);
     int i, end = loader->launch_guess + 8;
 
     /* Groups follow each other as their launches do: mostly the launch of the
      * op before or one soon after. */
     for (i = loader->launch_guess; i < end && i < p->nlaunches; i++)
-        if (is_launch(&p->launches[i], grp, comm, stream))
+        if (is_launch(&p->launches[i], grp, comm, at))
             return loader->launch_guess = i;
-    i = find_launch(loader, grp, comm, stream);
+    i = find_launch(loader, grp, comm, at);
     if (i != CT_NONE)
         loader->launch_guess = i;
     return i;
@@ -270,7 +317,7 @@ static void enter_launch(struct ct_loader *loader, struct ct_op_row *op,
     if (launch->first_op == CT_NONE)
         launch->first_op = loader->process->nops - 1;
     if (ct_op_gpu_ns(op) == CT_NO_TIME)
-        ct_op_set_gpu(op, launch->start_ns, launch->gpu_ns);
+        ct_op_set_gpu(op, ct_launch_start_ns(launch), ct_launch_gpu_ns(launch));
 }
 
 static void read_op(struct ct_rows *rows, struct ct_op_row *op)
@@ -282,13 +329,9 @@ static void read_op(struct ct_rows *rows, struct ct_op_row *op)
     op->ordinal = (uint32_t)ct_rows_int(rows, 2, "ordinal", 0, UINT32_MAX);
     op->enter_ns =
         ct_rows_int(rows, 4, "enter_ns", -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
-    op->host = ct_shorten_ns(
-        ct_rows_opt(rows, 5, "host_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME));
-    op->offset =
-        ct_shorten_ns(ct_rows_opt(rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS,
-                                  CT_MAX_DURATION_NS, CT_NO_TIME));
-    op->gpu = ct_shorten_ns(
-        ct_rows_opt(rows, 7, "gpu_ns", 0, CT_MAX_DURATION_NS, CT_NO_TIME));
+    op->host = duration(rows, 5, "host_ns", 0);
+    op->offset = duration(rows, 6, "gpu_off_ns", -CT_MAX_DURATION_NS);
+    op->gpu = duration(rows, 7, "gpu_ns", 0);
     op->flags = ct_load_flags(
         loader, (uint32_t)ct_rows_opt(rows, 8, "flags", 0, UINT32_MAX, 0));
     op->flags &= ~(uint32_t)CT_FLAG_SIMULATED; /* only launches are */
@@ -301,9 +344,14 @@ static void read_op(struct ct_rows *rows, struct ct_op_row *op)
 
 void ct_load_ops(struct ct_loader *loader)
 {
-    bool closed = loader->process->end_ns != CT_NO_TIME;
+    struct ct_process *p = loader->process;
+    const bool closed = p->end_ns != CT_NO_TIME;
     struct ct_rows rows;
 
+    p->ops = ct_reserve(
+        p->ops, &loader->op_capacity,
+        rows_of(loader, "SELECT max(id) FROM op", "SELECT min(id) FROM op"),
+        sizeof(*p->ops));
     ct_rows_open(&rows, loader, "op",
                  "SELECT id, class, ordinal, grp, enter_ns, host_ns,"
                  " gpu_off_ns, gpu_ns, flags FROM op ORDER BY id");

@@ -106,15 +106,32 @@ static void describe_classes(struct ct_matching *m)
 static void sum_launch(struct ct_process *p, const struct ct_op_row *op,
                        const struct ct_class_info *info)
 {
-    struct ct_launch_row *launch = &p->launches[op->launch];
-    uint64_t bytes = p->classes[op->cls].bytes;
+    const struct ct_launch_row *launch = &p->launches[op->launch];
+    const uint64_t bytes = p->classes[op->cls].bytes;
+    struct ct_launch_bytes *sums;
+    uint64_t *sum;
 
-    uint64_t *sum = info->cls == CT_RECV   ? &launch->recv_bytes
-                    : info->cls == CT_SEND ? &launch->send_bytes
-                                           : &launch->coll_bytes;
-
+    if (launch->bytes == CT_NONE)
+        return;
+    sums = &p->launch_bytes[launch->bytes];
+    sum = info->cls == CT_RECV   ? &sums->recv
+          : info->cls == CT_SEND ? &sums->send
+                                 : &sums->coll;
     if (info->cls != CT_ONE_SIDED)
         *sum += bytes < CT_MAX_SUM - *sum ? bytes : 0;
+}
+
+/* An op alone in its launch answers for all of it. */
+static void lay_out_launches(struct ct_trace *trace, struct ct_process *p)
+{
+    int i;
+
+    p->nlaunch_bytes = 0;
+    for (i = 0; i < p->nlaunches; i++)
+        p->launches[i].bytes =
+            p->launches[i].nops == 1 ? CT_NONE : p->nlaunch_bytes++;
+    p->launch_bytes = ct_arena_alloc(trace->arena, (size_t)p->nlaunch_bytes,
+                                     sizeof(*p->launch_bytes));
 }
 
 static void count_ordinals(struct ct_matching *m, int i)
@@ -122,6 +139,7 @@ static void count_ordinals(struct ct_matching *m, int i)
     struct ct_process *p = ct_process_at(m, i);
     int o;
 
+    lay_out_launches(m->trace, p);
     for (o = 0; o < p->nops; o++) {
         const struct ct_op_row *op = &p->ops[o];
         const struct ct_class_info *info = &m->infos[i][op->cls];
@@ -155,17 +173,6 @@ static bool disagrees(const struct ct_matching *m, int a, int b)
     if (a == b || (ua->base == CT_OP_SEND && ua->bytes == ub->bytes))
         return false;
     return true;
-}
-
-static void note_largest(struct ct_matching *m, struct ct_process *p,
-                         const struct ct_op_row *op)
-{
-    struct ct_launch_row *launch = &p->launches[op->launch];
-    uint64_t bytes = p->classes[op->cls].bytes;
-
-    if (launch->instance == CT_NONE ||
-        bytes > m->signatures[m->signature_of[launch->instance]].bytes)
-        launch->instance = op->instance;
 }
 
 static void note_pair(struct ct_matching *m, int i, const struct ct_op_row *op,
@@ -207,8 +214,6 @@ static void match_op(struct ct_matching *m, int i, struct ct_op_row *op)
         instance->runs = runs > UINT32_MAX ? UINT32_MAX : (uint32_t)runs;
     instance->grouped |= shares_launch(p, op);
     instance->cut |= (op->flags & CT_FLAG_CUT) != 0;
-    if (op->launch != CT_NONE)
-        note_largest(m, p, op);
     if (ct_op_gpu_ns(op) == CT_NO_TIME)
         return;
     ct_transfer_add(m, i, op, info, instance);

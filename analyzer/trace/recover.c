@@ -126,13 +126,13 @@ static void add_launch(struct ct_loader *loader, uint64_t position,
         ct_ids_find(&loader->launch_ids, id_of(position)) != CT_NONE)
         return;
     launch = ct_load_add_launch(loader, id_of(position));
-    launch->grp = slot->grp;
+    launch->grp = (uint32_t)slot->grp;
     launch->comm = comm;
-    launch->stream = slot->u.launch.stream;
+    launch->stream = ct_load_stream_of(loader, slot->u.launch.stream);
     launch->nops = (int)(slot->u.launch.nops & INT32_MAX);
     launch->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
-    launch->host_ns = host_time(slot, launch->enter_ns);
-    launch->start_ns = launch->gpu_ns = CT_NO_TIME;
+    launch->host = ct_shorten_ns(host_time(slot, launch->enter_ns));
+    ct_launch_set_gpu(launch, CT_NO_TIME, CT_NO_TIME);
     launch->flags = flags_of(loader, slot);
 }
 
@@ -283,9 +283,9 @@ static void finish_launch(struct ct_loader *loader, const struct ct_slot *slot,
     if (i == CT_NONE)
         return;
     launch = &loader->process->launches[i];
-    if (launch->host_ns != CT_NO_TIME)
+    if (ct_launch_host_ns(launch) != CT_NO_TIME)
         return;
-    launch->host_ns = host_time(slot, launch->enter_ns);
+    launch->host = ct_shorten_ns(host_time(slot, launch->enter_ns));
     launch->flags = finished_flags(loader, launch->flags, slot);
 }
 

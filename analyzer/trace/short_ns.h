@@ -51,4 +51,22 @@ static inline int64_t ct_full_ns(struct ct_short_ns ns)
     return ns.bits >> 31 ? -n : n;
 }
 
+/* CT_NO_TIME where offset is unknown. */
+static inline int64_t ct_ns_after(int64_t ns, struct ct_short_ns offset)
+{
+    const int64_t after = ct_full_ns(offset);
+
+    return after == CT_NO_TIME ? CT_NO_TIME : ns + after;
+}
+
+/* Unknown where to_ns is CT_NO_TIME. */
+static inline struct ct_short_ns ct_ns_between(int64_t from_ns, int64_t to_ns)
+{
+    int64_t ns;
+
+    if (to_ns == CT_NO_TIME || __builtin_sub_overflow(to_ns, from_ns, &ns))
+        ns = CT_NO_TIME;
+    return ct_shorten_ns(ns);
+}
+
 #endif

@@ -109,9 +109,7 @@ static inline int64_t ct_op_host_ns(const struct ct_op_row *op)
  * CT_NO_TIME: unknown. */
 static inline int64_t ct_op_start_ns(const struct ct_op_row *op)
 {
-    const int64_t offset = ct_full_ns(op->offset);
-
-    return offset == CT_NO_TIME ? CT_NO_TIME : op->enter_ns + offset;
+    return ct_ns_after(op->enter_ns, op->offset);
 }
 
 /* How long it, or its launch, took on the GPU; CT_NO_TIME: unknown. */
@@ -124,26 +122,48 @@ static inline int64_t ct_op_gpu_ns(const struct ct_op_row *op)
 static inline void ct_op_set_gpu(struct ct_op_row *op, int64_t start_ns,
                                  int64_t gpu_ns)
 {
-    int64_t offset;
-
-    if (start_ns == CT_NO_TIME ||
-        __builtin_sub_overflow(start_ns, op->enter_ns, &offset))
-        offset = CT_NO_TIME;
-    op->offset = ct_shorten_ns(offset);
+    op->offset = ct_ns_between(op->enter_ns, start_ns);
     op->gpu = ct_shorten_ns(gpu_ns);
 }
 
-struct ct_launch_row {
-    int64_t enter_ns, host_ns, start_ns, gpu_ns;
-    uint64_t grp, stream;
-    int comm;     /* index in the process's comms */
-    int nops;     /* as recorded; first_op.. may be fewer after losses */
-    int first_op; /* index of the first of its ops in ops; CT_NONE */
+struct ct_launch_row { /* 48 bytes: a lone send may be a group, and one */
+    int64_t enter_ns;
+    struct ct_short_ns host, offset, gpu; /* as of an op */
+    uint32_t grp;
+    int32_t comm;     /* index in the process's comms */
+    int32_t stream;   /* index in its streams */
+    int32_t nops;     /* as recorded; first_op.. may be fewer after losses */
+    int32_t first_op; /* index of the first of its ops in ops; CT_NONE */
     uint32_t flags;
-    int32_t instance; /* of its largest op */
-    /* Sums of S over its collectives, recvs, sends: each op answers for its
-     * share of the interval. */
-    uint64_t coll_bytes, recv_bytes, send_bytes;
+    int32_t bytes; /* index in launch_bytes; CT_NONE: of one op */
+};
+
+static inline int64_t ct_launch_host_ns(const struct ct_launch_row *launch)
+{
+    return ct_full_ns(launch->host);
+}
+
+static inline int64_t ct_launch_start_ns(const struct ct_launch_row *launch)
+{
+    return ct_ns_after(launch->enter_ns, launch->offset);
+}
+
+static inline int64_t ct_launch_gpu_ns(const struct ct_launch_row *launch)
+{
+    return ct_full_ns(launch->gpu);
+}
+
+static inline void ct_launch_set_gpu(struct ct_launch_row *launch,
+                                     int64_t start_ns, int64_t gpu_ns)
+{
+    launch->offset = ct_ns_between(launch->enter_ns, start_ns);
+    launch->gpu = ct_shorten_ns(gpu_ns);
+}
+
+/* Sums of S over the ops of a launch: each answers for its share of the
+ * interval. */
+struct ct_launch_bytes {
+    uint64_t coll, recv, send;
 };
 
 /* A CUDA graph: its ops run at each launch of it, or of a graph that contains
@@ -310,7 +330,10 @@ struct ct_process {
     struct ct_loss_row *losses;
     struct ct_op_class_row *classes;
     struct ct_launch_row *launches;
-    int64_t runs;    /* of all ops */
+    int nlaunch_bytes, nstreams;
+    struct ct_launch_bytes *launch_bytes; /* of those of several ops */
+    uint64_t *streams;                    /* of launches */
+    int64_t runs;                         /* of all ops */
     int64_t replays; /* of them, of captured ops, where launches were seen */
     int captured;    /* ops that are part of a CUDA graph; of them: */
     int idle;        /* of graphs that were not launched, as far as seen */

@@ -31,17 +31,18 @@ static int64_t share_of(int64_t ns, uint64_t part, uint64_t whole)
 int64_t ct_own_time(const struct ct_process *p, const struct ct_op_row *op,
                     enum ct_op_class cls)
 {
-    const struct ct_launch_row *launch;
+    const struct ct_launch_bytes *launch;
     uint64_t whole;
 
-    if (op->launch == CT_NONE || cls == CT_ONE_SIDED)
+    if (op->launch == CT_NONE || p->launches[op->launch].bytes == CT_NONE ||
+        cls == CT_ONE_SIDED)
         return ct_op_gpu_ns(op);
-    launch = &p->launches[op->launch];
-    if (cls == CT_SEND && launch->recv_bytes + launch->coll_bytes > 0)
+    launch = &p->launch_bytes[p->launches[op->launch].bytes];
+    if (cls == CT_SEND && launch->recv + launch->coll > 0)
         return 0;
-    whole = cls == CT_RECV   ? launch->recv_bytes
-            : cls == CT_SEND ? launch->send_bytes
-                             : launch->coll_bytes;
+    whole = cls == CT_RECV   ? launch->recv
+            : cls == CT_SEND ? launch->send
+                             : launch->coll;
     return share_of(ct_op_gpu_ns(op), p->classes[op->cls].bytes, whole);
 }
 

@@ -189,7 +189,8 @@ static void test_receive(void **state)
     v = judge(folder);
     assert_int_equal(v.trace->jobs[0].in_flight, 1);
     assert_true(is_cut(&v.trace->processes[1].ops[5]));
-    assert_int_equal(v.trace->processes[1].launches[0].gpu_ns, CT_NO_TIME);
+    assert_int_equal(ct_launch_gpu_ns(&v.trace->processes[1].launches[0]),
+                     CT_NO_TIME);
     assert_says(find(&v, CT_FINDING_RANK_NEVER_CAME),
                 "rank 1 waited in recv number 0 (1.953 KiB)");
     assert_says(find(&v, CT_FINDING_RANK_NEVER_CAME), "; rank 0 never came");

@@ -272,12 +272,12 @@ static void close_group(struct maker *maker, int rank, int first)
                 (size_t)process->nlaunches * sizeof *process->launches);
     process->launches[id] =
         (struct ct_launch_row){.enter_ns = op->enter_ns,
-                               .start_ns = ct_op_start_ns(op),
-                               .gpu_ns = ct_op_gpu_ns(op),
+                               .offset = op->offset,
+                               .gpu = op->gpu,
                                .comm = state->calls[first].comm,
                                .nops = state->ncalls - first,
                                .first_op = state->calls[first].op,
-                               .instance = op->instance};
+                               .bytes = CT_NONE};
     for (int i = first; i < state->ncalls; i++)
         process->ops[state->calls[i].op].launch = id;
 }

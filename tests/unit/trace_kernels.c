@@ -136,8 +136,8 @@ static void test_group(void **state)
     p = &trace->processes[0];
     expect_op(p, 1, 20000, 250, true);
     expect_op(p, 2, 20000, 250, true);
-    assert_int_equal(p->launches[0].start_ns, 20000);
-    assert_int_equal(p->launches[0].gpu_ns, 250);
+    assert_int_equal(ct_launch_start_ns(&p->launches[0]), 20000);
+    assert_int_equal(ct_launch_gpu_ns(&p->launches[0]), 250);
     expect_op(p, 3, CT_NO_TIME, CT_NO_TIME, false);
     expect_op(p, 4, CT_NO_TIME, CT_NO_TIME, false);
     files_close(trace, folder);
