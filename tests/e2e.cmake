@@ -48,10 +48,12 @@ if(NOT COMMTRACE_SANITIZE) # whose runtime has a dlsym of its own
     $<TARGET_FILE:probe_module> $<TARGET_FILE:oldest>)
 endif()
 
-add_test(NAME e2e.tracegen COMMAND ${PYTHON3} -B
-  ${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_tracegen.py)
-set_tests_properties(e2e.tracegen PROPERTIES LABELS e2e TIMEOUT 300
-  ENVIRONMENT BUILD=${CMAKE_BINARY_DIR})
+foreach(name tracegen tracegen_jobs)
+  add_test(NAME e2e.${name} COMMAND ${PYTHON3} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_${name}.py)
+  set_tests_properties(e2e.${name} PROPERTIES LABELS e2e TIMEOUT 300
+    ENVIRONMENT BUILD=${CMAKE_BINARY_DIR})
+endforeach()
 
 add_test(NAME fuzz.mutate COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/mutate.py 1 100)

@@ -31,13 +31,16 @@ static void message(const struct stage *s, enum call call, int step,
     s->p->code[s->p->n - 1].stream = stage_stream(s, COMM_PP);
 }
 
-static void transmit(const struct stage *s, struct messages m)
+/* Gives the call; NULL: there is nothing to transmit. */
+static struct instruction *transmit(const struct stage *s, struct messages m)
 {
     const int n = (m.send_before >= 0) + (m.receive_before >= 0) +
                   (m.send_next >= 0) + (m.receive_next >= 0);
 
-    if (s->degree == 1)
-        return;
+    const int at = s->p->n;
+
+    if (s->degree == 1 || !n)
+        return NULL;
     if (n > 1)
         program_group(s->p, n)->stream = stage_stream(s, COMM_PP);
     if (m.send_before >= 0)
@@ -48,16 +51,18 @@ static void transmit(const struct stage *s, struct messages m)
         message(s, SEND, 1, m.send_next);
     if (m.receive_next >= 0)
         message(s, RECV, 1, m.receive_next);
+    return &s->p->code[at];
 }
 
 /* The ends of the pipeline have nobody beyond them. */
-static void transmit_along(const struct stage *s, struct messages m)
+static struct instruction *transmit_along(const struct stage *s,
+                                          struct messages m)
 {
     if (s->place == 0)
         m.send_before = m.receive_before = NOBODY;
     if (s->place == s->degree - 1)
         m.send_next = m.receive_next = NOBODY;
-    transmit(s, m);
+    return transmit(s, m);
 }
 
 static void forward(const struct stage *s, int micro_batch)
@@ -119,32 +124,13 @@ static void all_backward(const struct stage *s, int from, int to)
     }
 }
 
-/* Gradients of weights wait while that shortens the way of the others: as many
- * as the stage is far from the first. */
-struct weights {
-    const struct stage *stage;
-    int done, ahead;
-};
-
-static void split_backward(struct weights *w, int micro_batch)
-{
-    stage_backward(w->stage, 0, micro_batch, BACKWARD_INPUTS);
-}
-
-static void do_weights(struct weights *w, int until)
-{
-    for (; w->done < until; w->done++)
-        stage_backward(w->stage, 0, w->done, BACKWARD_WEIGHTS);
-}
-
 /* Fill, one forward one backward, drain. */
-static void one_forward_one_backward(const struct stage *s, bool split)
+static void one_forward_one_backward(const struct stage *s)
 {
-    struct weights w = {.stage = s, .ahead = s->place};
-    int m = s->micro_batches, fill = s->degree - s->place - 1, steady, i;
+    const int m = s->micro_batches, room = s->degree - s->place - 1;
+    const int fill = room < m ? room : m, steady = m - fill;
+    int i;
 
-    fill = fill < m ? fill : m;
-    steady = m - fill;
     all_forward(s, 0, fill);
     if (steady)
         receive_forward(s, fill);
@@ -157,25 +143,66 @@ static void one_forward_one_backward(const struct stage *s, bool split)
         down.receive_before = i + 1 < steady ? fill + i + 1 : NOBODY;
         forward(s, fill + i);
         transmit_along(s, up);
-        if (split)
-            split_backward(&w, i);
-        else
-            stage_backward(s, 0, i, BACKWARD_WHOLE);
+        stage_backward(s, 0, i, BACKWARD_WHOLE);
         transmit_along(s, down);
-        if (split)
-            do_weights(&w, i + 1 - w.ahead);
     }
-    if (!split) {
-        all_backward(s, steady, m);
-        return;
+    all_backward(s, steady, m);
+}
+
+/* The gradients of weights wait, on the last stage longest, so that those of
+ * inputs reach the first stage early; messages travel meanwhile. */
+static int weights(const struct stage *s, int from, int to)
+{
+    for (; from < to; from++)
+        stage_backward(s, 0, from, BACKWARD_WEIGHTS);
+    return from;
+}
+
+static int backward_first(const struct stage *s, int micro_batch, int receive,
+                          int weighed)
+{
+    struct messages down = none;
+    struct instruction *call;
+
+    down.send_before = micro_batch;
+    down.receive_before = receive;
+    stage_backward(s, 0, micro_batch, BACKWARD_INPUTS);
+    call = transmit_along(s, down);
+    if (call) {
+        call->stream = PIPELINE_STREAM;
+        call->async = true;
+        call->event = PIPELINE_EVENT;
     }
-    for (i = steady; i < m; i++) {
+    weighed = weights(s, weighed, micro_batch + 1 - s->place);
+    if (call)
+        program_wait(s->p, PIPELINE_EVENT);
+    return weighed;
+}
+
+static void zero_bubble(const struct stage *s)
+{
+    const int m = s->micro_batches, room = s->degree - s->place - 1;
+    const int fill = room < m ? room : m, steady = m - fill;
+    int i, weighed = 0;
+
+    all_forward(s, 0, fill);
+    if (steady)
+        receive_forward(s, fill);
+    for (i = 0; i < steady; i++) {
+        struct messages up = none;
+
+        up.send_next = fill + i;
+        up.receive_next = i;
+        forward(s, fill + i);
+        transmit_along(s, up);
+        weighed = backward_first(s, i, i + 1 < steady ? fill + i + 1 : NOBODY,
+                                 weighed);
+    }
+    for (; i < m; i++) {
         receive_backward(s, i);
-        split_backward(&w, i);
-        send_backward(s, i);
-        do_weights(&w, i + 1 - w.ahead);
+        weighed = backward_first(s, i, NOBODY, weighed);
     }
-    do_weights(&w, m);
+    weights(s, weighed, m);
 }
 
 /* Interleaved: passes are numbered, chunks come in turn, p micro-batches each.
@@ -272,7 +299,9 @@ void stage_schedule(const struct stage *s)
     } else if (s->job->schedule == SCHEDULE_GPIPE) {
         all_forward(s, 0, m);
         all_backward(s, 0, m);
+    } else if (s->job->schedule == SCHEDULE_ZERO_BUBBLE) {
+        zero_bubble(s);
     } else {
-        one_forward_one_backward(s, s->job->schedule == SCHEDULE_ZERO_BUBBLE);
+        one_forward_one_backward(s);
     }
 }

@@ -185,9 +185,9 @@ static void issue(struct simulation *s, int r, const struct instruction *in)
                         .turn = turns_of(s, r, in)->issued++};
 
     add_records(s->layout, rank, r, in);
-    task.ready_ns = rank->streams[COMPUTE_STREAM].now_ns;
-    if (task.ready_ns < rank->records[task.record].enter_ns)
-        task.ready_ns = rank->records[task.record].enter_ns;
+    /* The call, or the end of its group, was entered. */
+    task.ready_ns = latest(rank->streams[COMPUTE_STREAM].now_ns,
+                           rank->host_ns - HOST_CALL_NS, 0);
     st->tasks = grow(st->tasks, &st->capacity, st->ntasks, sizeof(*st->tasks));
     st->tasks[st->ntasks++] = task;
     rank->waiting |= 1u << in->stream;
