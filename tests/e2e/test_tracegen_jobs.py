@@ -1,6 +1,7 @@
-"""Generated jobs are jobs that could be. Ranks agree on every call, nothing begins before it was called or while its stream or its
-communicator is busy, layouts call as often as the literature says, schedules
-are idle as long as it says, and the truth file tells the steps."""
+"""Generated jobs are jobs that could be. Ranks agree on every call, nothing
+begins before it was called or while its stream or its communicator is busy,
+layouts call as often as the literature says, schedules are idle as long as it
+says, and the truth file tells the steps."""
 import collections
 import glob
 import json
