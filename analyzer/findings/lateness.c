@@ -164,11 +164,12 @@ static bool is_fair(const struct ct_instance *i)
            ct_op_infos[i->base].cls == CT_COLL;
 }
 
-/* The row of the process that issued op; NULL: the op does not count. */
+/* The row of the process that issued op, an op of a step; NULL: the op does not
+ * count. */
 static struct ct_late *row_of(const struct work *w, const struct ct_process *p,
                               const struct ct_op_row *op)
 {
-    return ct_op_step(p, op) == CT_NONE || op->instance == CT_NONE ||
+    return ct_op_graph(p, op) != CT_NONE || op->instance == CT_NONE ||
                    ct_op_start_ns(op) == CT_NO_TIME ||
                    ct_op_gpu_ns(op) == CT_NO_TIME
                ? NULL
@@ -238,7 +239,7 @@ static double add_wait(struct work *w, int process, int o)
     struct ct_op_cost cost;
     struct ct_late *row;
 
-    if (ct_op_step(p, &p->ops[o]) == CT_NONE ||
+    if (ct_op_graph(p, &p->ops[o]) != CT_NONE ||
         !ct_op_cost(w->c->trace, process, o, &cost))
         return 0;
     row = w->row_of[p->classes[p->ops[o].cls].comm];

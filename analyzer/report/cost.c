@@ -95,13 +95,17 @@ static void add_process(struct view *view, int process, struct sum *sums)
     const struct ct_process *p = &view->trace->processes[process];
     const struct ct_job *job = view->job;
     double periods = job->nsteps ? steady_steps(p) : (double)job->span_ns / 1e9;
+    int step = 0;
 
     for (int i = 0; i < p->nops; i++) {
         const struct ct_op_row *op = &p->ops[i];
         struct sum *sum;
-        const int step = ct_op_step(p, op);
-        bool steady = step != CT_NONE && p->steps[step].kind == CT_STEP_STEADY;
+        bool steady;
 
+        while (step < p->nsteps && p->steps[step].last_op < i)
+            step++;
+        steady = step < p->nsteps && i >= p->steps[step].first_op &&
+                 p->steps[step].kind == CT_STEP_STEADY;
         note_time(&view->times, op);
         if (op->instance == CT_NONE || periods <= 0 ||
             job->instances[op->instance].usage == CT_NONE)
