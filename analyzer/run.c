@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "commtrace/nccl_settings.h"
 #include "doctor/trace_dir.h"
 #include "doctor/verdict.h"
 
@@ -52,6 +53,9 @@ static int preload(const struct cli *cli, struct verdict *verdict)
                          before ? before : "") >= sizeof value)
         return cli_fail(cli, "LD_PRELOAD: too long");
     setenv("LD_PRELOAD", value, 1);
+    /* What hooks do where they see NCCL; by now nobody else has set it. */
+    if (verdict->inside.told && verdict->inside.unset)
+        setenv(CT_NCCL_PROFILER_VARIABLE, "STATIC_PLUGIN", 1);
     return 0;
 }
 

@@ -65,7 +65,9 @@ static void meet_new(struct choices *choices)
  * NCCL's number, which may repeat and is not known of all, and by the time. */
 static int fits(const struct known *known, const struct profiled *profiled)
 {
-    if (known->profiled || known->rank != profiled->rank ||
+    if (profiled->told_id)
+        return known->id == profiled->told_id;
+    if (known->told || known->profiled || known->rank != profiled->rank ||
         known->nranks != profiled->nranks)
         return 0;
     bool by_hash = known->has_hash && known->hash == profiled->hash;
@@ -210,8 +212,10 @@ static void meet(struct choices *choices, const struct profiler_event *event,
                  struct reading *reading, struct known *known,
                  struct batch *batch)
 {
-    const struct expected like = {
-        .bytes = event->bytes, .peer = event->peer, .kind = event->kind};
+    const struct expected like = {.bytes = event->bytes,
+                                  .op = event->op,
+                                  .peer = event->peer,
+                                  .kind = event->kind};
     const struct expected *call =
         event->replay ? find_replay(known, &like) : find_call(known, &like);
     if (!call)

@@ -46,6 +46,7 @@ void choices_meet(struct choices *choices, const struct comm_facts *facts)
         return;
     *known = (struct known){
         .id = row->id,
+        .told = facts->told,
         .has_hash = facts->nccl.known,
         .hash = facts->nccl.hash,
         .nranks = row->nranks,
@@ -81,6 +82,13 @@ static uint64_t bytes_of(const struct known *known, const struct ct_slot *slot)
                : bytes;
 }
 
+/* Of a call that NCCL's profiler told of, and tells the choice of: op.id. */
+static uint64_t op_of(const struct ct_slot *slot)
+{
+    uint64_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    return slot->flags & CT_FLAG_TOLD ? (state >> 2) + 1 : 0;
+}
+
 static bool has_failed(const struct ct_slot *slot)
 {
     int32_t result = atomic_load_explicit(&slot->result, memory_order_relaxed);
@@ -103,6 +111,7 @@ void choices_expect(struct choices *choices, const struct ct_slot *slot,
     const struct expected call = {
         .bytes = bytes_of(known, slot),
         .grp = slot->grp,
+        .op = op_of(slot),
         .n = (*counter)++,
         .peer = peer,
         .kind = (uint16_t)kind,

@@ -19,6 +19,7 @@ struct known {
     uint64_t hash;
     int64_t nranks, rank;
     int64_t enter_ns, ready_ns;
+    bool told;      /* no hook saw it */
     bool forgotten; /* the program has destroyed it */
     struct profiled *profiled;
     uint32_t calls[CT_OP_COUNT]; /* so far */

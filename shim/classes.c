@@ -80,8 +80,9 @@ static void tell(const struct class_entry *entry, struct batch *batch)
         .redop = entry->redop < 0 ? CT_NULL : entry->redop,
         .count = (int64_t)entry->count,
         .peer = entry->peer < 0 ? CT_NULL : entry->peer,
-        .stream = (int64_t)entry->stream,
-        .site = (int64_t)entry->site,
+        .stream =
+            entry->stream == CT_NO_STREAM ? CT_NULL : (int64_t)entry->stream,
+        .site = entry->site ? (int64_t)entry->site : CT_NULL,
         .graph = entry->graph ? entry->graph : CT_NULL,
         .stack = entry->stack ? entry->stack : CT_NULL,
     };

@@ -136,6 +136,12 @@ static struct comm_facts *new_facts(void)
     return facts;
 }
 
+static int64_t library_of(const struct comm_birth *birth)
+{
+    return birth->copy ? (int64_t)copy_number(birth->copy) + 1
+                       : or_null(birth->library, birth->library != 0);
+}
+
 static void tell(struct comm *comm, ncclComm_t key,
                  const struct comm_birth *birth)
 {
@@ -152,6 +158,7 @@ static void tell(struct comm *comm, ncclComm_t key,
     facts->key = key;
     snprintf(facts->name, sizeof(facts->name), "%s", birth->name);
     facts->nccl = comm->nccl;
+    facts->told = birth->origin == CT_COMM_TOLD;
     facts->row = (struct row_comm){
         .id = comm->id,
         .uid = (int64_t)comm->uid,
@@ -163,7 +170,7 @@ static void tell(struct comm *comm, ncclComm_t key,
         .nranks = comm->nranks,
         .rank = comm->rank,
         .device = or_null(comm->device, comm->device >= 0),
-        .library = (int64_t)copy_number(birth->copy) + 1,
+        .library = library_of(birth),
         .enter_ns = birth->enter_ns,
         .ready_ns = record_now(),
         .end_ns = CT_NULL,
@@ -228,6 +235,19 @@ struct comm *comm_add(ncclComm_t key, const struct comm_birth *birth)
 {
     int saved = errno, cancel = thread_hold_cancel();
     struct comm *comm = ask_and_add(key, *birth);
+    thread_allow_cancel(cancel);
+    errno = saved;
+    return comm;
+}
+
+struct comm *comm_add_told(ncclComm_t key, const struct comm_birth *birth)
+{
+    int saved = errno, cancel = thread_hold_cancel();
+    /* NCCL has made it current. */
+    int device = gpu_current();
+    lock_take(&comms.lock);
+    struct comm *comm = add(key, birth, device, NULL);
+    lock_give(&comms.lock);
     thread_allow_cancel(cancel);
     errno = saved;
     return comm;

@@ -45,7 +45,8 @@ struct comm {
 
 /* What is known when a communicator comes to be. */
 struct comm_birth {
-    struct nccl_copy *copy;
+    struct nccl_copy *copy; /* NULL: no hook sees it */
+    int64_t library;        /* then: library.id; 0: not known */
     enum ct_comm_origin origin;
     bool nobody;              /* this rank gets no communicator */
     struct identity identity; /* uid 0: local to this process */
@@ -67,6 +68,7 @@ struct comm_facts {
     struct nccl_numbers nccl;
     char name[128];
     ncclComm_t key; /* where it was; NCCL may use the address again */
+    bool told;      /* by NCCL's profiler alone */
     bool stored;
     _Atomic int64_t end_ns; /* CT_NULL: it lives; the hook's last word */
 };
@@ -89,6 +91,9 @@ struct comm *comm_add(ncclComm_t key, const struct comm_birth *birth);
 
 /* One that was never seen being made: identity local to this process. */
 struct comm *comm_adopt(struct nccl_copy *copy, ncclComm_t key);
+
+/* One that NCCL's profiler tells of (told.h): the key only stands for it. */
+struct comm *comm_add_told(ncclComm_t key, const struct comm_birth *birth);
 
 /* Out of the table before NCCL frees it, since the pointer may come back. */
 struct comm *comm_take_out(ncclComm_t key);

@@ -139,6 +139,19 @@ void config_read(struct config *config)
         log_line(LOG_OPTION, "%s", complaints.text);
 }
 
+enum profiler_mode config_profiler(void)
+{
+    enum profiler_mode mode = PROFILER_OFF;
+    int64_t disable = 0;
+    const char *text = start_option(OPTION_profiler);
+    const char *disabled = start_option(OPTION_disable);
+    if (disabled)
+        parse_SWITCH(disabled, 0, 1, &disable);
+    if (text && !disable)
+        parse_PROFILER(text, 0, 0, &mode);
+    return mode;
+}
+
 void config_describe(char *text, size_t size)
 {
     size_t used = 0;

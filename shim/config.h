@@ -36,6 +36,9 @@ struct config {
  * into the environment: copy what must last. */
 void config_read(struct config *config);
 
+/* What is asked of NCCL's profiler, before anything is recorded. */
+enum profiler_mode config_profiler(void);
+
 /* Writes "NAME=value NAME=value" of what is set. */
 void config_describe(char *text, size_t size);
 

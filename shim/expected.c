@@ -41,7 +41,8 @@ void expected_add(struct expected_list *list, const struct expected *call)
 
 static bool is_like(const struct expected *a, const struct expected *b)
 {
-    return a->kind == b->kind && a->bytes == b->bytes && a->peer == b->peer;
+    return a->op == b->op && a->kind == b->kind && a->bytes == b->bytes &&
+           a->peer == b->peer;
 }
 
 const struct expected *expected_find(struct expected_list *list,

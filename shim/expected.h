@@ -10,6 +10,7 @@ struct expected {
     uint64_t bytes;
     int64_t launch; /* graph_launch.id; 0: it runs by itself */
     uint64_t grp;   /* bracket; 0: none */
+    uint64_t op;    /* op.id, where its choice names it; else 0 */
     uint32_t n;     /* choice.n */
     int32_t peer;   /* -1: a collective */
     uint16_t kind;

@@ -4,6 +4,7 @@
 #include "commtrace/ops.h"
 #include "gputime.h"
 #include "stack_rows.h"
+#include "told.h"
 
 #include <string.h>
 
@@ -63,6 +64,9 @@ static bool finish_call(struct gather *gather, struct unfinished *call,
 {
     struct timing_columns columns = timing_of(&call->row);
     *columns.host_ns = leave_ns - columns.enter_ns;
+    /* A launch that was told, and nothing of the call. */
+    if (*columns.flags & CT_FLAG_TOLD && !*columns.host_ns)
+        *columns.host_ns = CT_NULL;
     *columns.flags &= ~(int64_t)CT_FLAG_IN_CALL;
     *columns.flags |= (int64_t)result << CT_FLAG_RESULT_SHIFT;
     if (call->events < 0) {
@@ -405,6 +409,9 @@ void gather_slots(struct gather *gather, bool force)
            gather_slot(gather, &ring->slots[gather->next & ring->mask],
                        gather->next, force))
         gather->next++;
+    /* NCCL's profiler tells of an end beside the ring. */
+    if (force && gather->next == head && told_absence())
+        end_comms(gather);
     stack_rows_add(gather); /* after the ops that they belong to */
 }
 

@@ -140,6 +140,17 @@ struct gpu *gpu_prepare(int device)
     return gpu;
 }
 
+int gpu_current(void)
+{
+    int device = -1;
+    lock_take(&state.lock);
+    if (gpu_is_there() && driver_open() &&
+        driver.ctx_get_device(&device) != DRIVER_OK)
+        device = -1;
+    lock_give(&state.lock);
+    return device;
+}
+
 bool gpu_is_there(void)
 {
     return !atomic_load_explicit(&state.ended, memory_order_relaxed);

@@ -17,6 +17,9 @@ enum gpu_read { GPU_DONE, GPU_PENDING, GPU_FAILED };
  * NULL: there is no driver, or the device cannot be timed. */
 struct gpu *gpu_prepare(int device);
 
+/* The device of the thread's context; -1: not known. */
+int gpu_current(void);
+
 /* Hooks. A pair is named by a number; -1: none was free. */
 int32_t gpu_start(struct gpu *gpu, uint64_t stream);
 void gpu_stop(int32_t pair, uint64_t stream);

@@ -13,7 +13,8 @@ enum {
     SEED_LOCAL,
     SEED_SHRINK,
     SEED_RANKS,
-    SEED_GROW
+    SEED_GROW,
+    SEED_HASH
 };
 
 /* In place of a random number where NCCL_COMM_ID gives the address. */
@@ -121,6 +122,16 @@ struct identity identity_of_grow(const struct grown *grown, int nranks)
         .nccl = {.known = true,
                  .hash = ct_nccl_hash_combine(grown->magic, (uint64_t)nranks),
                  .magic = grown->magic},
+    };
+}
+
+struct identity identity_of_hash(uint64_t hash, int nranks, int rank)
+{
+    uint64_t name = hash_add(hash_add(SEED_HASH, hash), (uint64_t)nranks);
+    uint64_t times = times_before(hash_add(name, (uint64_t)rank));
+    return (struct identity){
+        .uid = hash_add(name, times),
+        .nccl = {.known = true, .hash = hash, .magic = hash},
     };
 }
 

@@ -54,6 +54,10 @@ struct grown identity_grown(const struct nccl_numbers *parent, int old_ranks,
 struct grown identity_grown_of_id(const ncclUniqueId *id);
 struct identity identity_of_grow(const struct grown *grown, int nranks);
 
+/* By NCCL's own number, where nothing else is known. One that comes back gets
+ * the next name of a sequence, as that of a unique id. */
+struct identity identity_of_hash(uint64_t hash, int nranks, int rank);
+
 /* Never equal to one of another process. */
 uint64_t identity_local(uint64_t process, uint64_t n);
 

@@ -32,7 +32,8 @@
     X(CHOICE_MEMORY, "no_memory", "profiled comm")       \
     X(CHOICE_COMM, "unknown_comm", "choice")             \
     X(KERNEL_LATE, "profiler_queue", "kernel")           \
-    X(KERNEL_UNTOLD, "not_told", "kernel")
+    X(KERNEL_UNTOLD, "not_told", "kernel")               \
+    X(TOLD_KIND, "unknown_kind", "op")
 
 enum loss {
 #define X(id_, cause_, what_) LOSS_##id_,

@@ -1,33 +1,11 @@
 /* Whether NCCL is asked for a log, or the user has asked for one. */
 #include "nccl_file_parts.h"
 
+#include "commtrace/nccl_settings.h"
 #include "start.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-
-/* The first release that does not print its version on stdout whenever it logs
- * (showVersion() in src/init.cc). */
-enum { QUIET_SINCE = 22203 };
-
-/* Subsystems for which NCCL has a line at each call. */
-static bool is_costly(const char *subsystems)
-{
-    static const char *const costly[] = {"COLL", "TUNING", "CALL", "ALL"};
-    if (strchr(subsystems, '^'))
-        return true;
-    while (*subsystems) {
-        size_t n = strcspn(subsystems, ",");
-        for (size_t i = 0; i < sizeof(costly) / sizeof(*costly); i++)
-            if (strlen(costly[i]) == n &&
-                !strncasecmp(subsystems, costly[i], n))
-                return true;
-        subsystems += n + (subsystems[n] == ',');
-    }
-    return false;
-}
 
 static void ask_for_log(struct nccl_file *file)
 {
@@ -57,15 +35,11 @@ static const char *origin(const struct nccl_setting *setting)
 /* The user has a word of his own in it. */
 static void look_for_theirs(struct nccl_file *file)
 {
-    static const char *const levels[] = {"WARN", "INFO", "ABORT", "TRACE"};
     const struct nccl_setting *debug = &nccl_logs.debug;
-    bool logging = false;
-    for (size_t i = 0; i < sizeof(levels) / sizeof(*levels); i++)
-        logging |= !strcasecmp(debug->value, levels[i]);
     if (debug->from == SETTING_NOWHERE)
         file_give_up(file, "NCCL_DEBUG_FILE is set (%s) without NCCL_DEBUG",
                      origin(&nccl_logs.file));
-    else if (!logging)
+    else if (!ct_nccl_logs(debug->value))
         file_give_up(file, "NCCL_DEBUG=%.20s is set (%s)", debug->value,
                      origin(debug));
     else if (!*nccl_logs.file.value)
@@ -80,15 +54,15 @@ static void look_for_theirs(struct nccl_file *file)
 static bool decides_otherwise(struct nccl_file *file, int version)
 {
     const char *plugin = getenv("NCCL_ENV_PLUGIN");
-    if (plugin && *plugin && strcasecmp(plugin, "none") != 0)
+    if (ct_nccl_is_env_plugin(plugin))
         file_give_up(file, "NCCL's environment comes from a plugin (%.100s)",
                      plugin);
-    else if (is_costly(nccl_logs.subsys.value))
+    else if (ct_nccl_logs_calls(nccl_logs.subsys.value))
         file_give_up(file,
                      "NCCL_DEBUG_SUBSYS=%.100s is set (%s), which would have "
                      "every call logged",
                      nccl_logs.subsys.value, origin(&nccl_logs.subsys));
-    else if (version < QUIET_SINCE && !start_option(OPTION_nccl_log))
+    else if (version < CT_NCCL_QUIET && !start_option(OPTION_nccl_log))
         file_give_up(file,
                      "NCCL %d.%d prints its version on stdout when it logs; "
                      "COMMTRACE_NCCL_LOG=connections asks for it all the same",

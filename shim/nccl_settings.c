@@ -1,17 +1,14 @@
 #include "nccl_settings.h"
 
+#include "commtrace/nccl_settings.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Releases in which NCCL began to ask $NCCL_CONF_FILE, and $HOME in place of
- * the user data base (src/misc/param.cc). */
-enum { CONF_FILE_SINCE = 22304, HOME_SINCE = 23003 };
 
 /* The line being read, as far as it matters. */
 struct line {
@@ -67,11 +64,11 @@ static bool read_file(int fd, const char *name, struct nccl_setting *setting)
 static bool look_into(const char *path, const char *name,
                       struct nccl_setting *setting)
 {
-    struct stat st;
-    if (stat(path, &st) != 0 || S_ISCHR(st.st_mode) || S_ISDIR(st.st_mode))
+    enum ct_nccl_conf conf = ct_nccl_conf_at(path);
+    if (conf == CT_NCCL_NO_CONF)
         return false;
     snprintf(setting->file, sizeof(setting->file), "%s", path);
-    if (!S_ISREG(st.st_mode)) {
+    if (conf == CT_NCCL_CONF_ONCE) {
         setting->from = SETTING_SECRET;
         return true;
     }
@@ -90,14 +87,14 @@ static bool look_into_home(const char *name, int version,
     char path[1024], text[1024];
     const char *home = NULL;
     struct passwd entry, *found = NULL;
-    if (version >= HOME_SINCE)
+    if (version >= CT_NCCL_HOME)
         home = getenv("HOME");
     else if (getpwuid_r(getuid(), &entry, text, sizeof(text), &found) == 0 &&
              found)
         home = entry.pw_dir;
     if (!home)
         return false;
-    snprintf(path, sizeof(path), "%s/.nccl.conf", home);
+    snprintf(path, sizeof(path), "%s/" CT_NCCL_CONF_OF_HOME, home);
     return look_into(path, name, setting);
 }
 
@@ -110,12 +107,12 @@ static void look(const char *name, int version, struct nccl_setting *setting)
         return;
     }
     const char *file = getenv("NCCL_CONF_FILE");
-    if (!file || !*file || version < CONF_FILE_SINCE)
+    if (!file || !*file || version < CT_NCCL_CONF_FILE)
         file = NULL;
     if (file ? look_into(file, name, setting)
              : look_into_home(name, version, setting))
         return;
-    look_into("/etc/nccl.conf", name, setting);
+    look_into(CT_NCCL_CONF_OF_HOST, name, setting);
 }
 
 void nccl_setting(const char *name, int version, struct nccl_setting *setting)

@@ -6,6 +6,7 @@
 #include "op_facts.h"
 #include "profiler_queue.h"
 #include "record.h"
+#include "told.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,6 +34,13 @@ static enum profiler_mode mode_now(void)
 bool profiler_is_on(void)
 {
     return mode_now() != PROFILER_OFF;
+}
+
+bool profiler_is_wanted(void)
+{
+    return atomic_load_explicit(&init_live, memory_order_acquire)
+               ? profiler_is_on()
+               : config_profiler() != PROFILER_OFF;
 }
 
 bool profiler_times_kernels(void)
@@ -74,23 +82,41 @@ void profiler_give_back(struct profiled *comm)
     lock_give(&heard.lock);
 }
 
+/* As NCCL tells of it. */
+struct birth {
+    struct told_birth told;
+    int nodes;
+};
+
+/* The first events may come at once. */
+static void show(struct profiled *comm)
+{
+    comm->next = atomic_load_explicit(&heard.comms, memory_order_relaxed);
+    /* Release: with what it says. */
+    atomic_store_explicit(&heard.comms, comm, memory_order_release);
+}
+
 /* Takes a lock and memory, as making a communicator does anyway. */
-static struct profiled *meet(uint64_t hash, int nodes, int nranks, int rank)
+static struct profiled *meet(const struct birth *birth)
 {
     struct profiled *comm = NULL;
     lock_take(&heard.lock);
     if (profiler_queue_make())
         comm = obtain();
-    if (comm) {
-        *comm = (struct profiled){.hash = hash,
-                                  .nodes = nodes,
-                                  .nranks = nranks,
-                                  .rank = rank,
+    if (comm)
+        *comm = (struct profiled){.hash = birth->told.hash,
+                                  .nodes = birth->nodes,
+                                  .nranks = birth->told.nranks,
+                                  .rank = birth->told.rank,
                                   .at_ns = record_now()};
-        comm->next = atomic_load_explicit(&heard.comms, memory_order_relaxed);
-        /* Release: with what it says. */
-        atomic_store_explicit(&heard.comms, comm, memory_order_release);
+    if (comm && told_is_alone(birth->told.code)) {
+        struct told_birth alone = birth->told;
+        alone.key = comm;
+        comm->told = told_comm(&alone);
+        comm->told_id = comm->told ? comm->told->id : 0;
     }
+    if (comm)
+        show(comm);
     lock_give(&heard.lock);
     return comm;
 }
@@ -116,8 +142,15 @@ struct profiled *profiler_new_comms(void)
 /* ---- what NCCL calls ---- */
 
 /* What a handle is, in its lowest bits; none is 0. */
-enum handle { HANDLE_CALL = 1, HANDLE_TASK, HANDLE_KERNEL, HANDLE_BITS = 2 };
-enum { CALL_CAPTURED = 1 << HANDLE_BITS };
+enum handle {
+    HANDLE_CALL = 1,
+    HANDLE_TASK,
+    HANDLE_KERNEL,
+    HANDLE_GROUP,
+    HANDLE_TOLD,    /* a call that no hook sees, with its op */
+    HANDLE_TRANSFER /* a send or receive of that kind, with its number */
+};
+enum { HANDLE_BITS = 3, CALL_CAPTURED = 1 << HANDLE_BITS };
 
 static void *handle_of(uint64_t value, enum handle what)
 {
@@ -134,8 +167,7 @@ static bool is_handle(const void *handle, enum handle what)
     return ((uintptr_t)handle & ((1 << HANDLE_BITS) - 1)) == what;
 }
 
-static int init(void **context, int *mask, uint64_t hash, int nodes, int nranks,
-                int rank)
+static int init(void **context, int *mask, const struct birth *birth)
 {
     enum {
         LAUNCHED = CT_PROFILER_COLL | CT_PROFILER_P2P,
@@ -144,7 +176,7 @@ static int init(void **context, int *mask, uint64_t hash, int nodes, int nranks,
     int saved = errno;
     *context = NULL;
     if (init_recording() && profiler_is_on()) {
-        *context = meet(hash, nodes, nranks, rank);
+        *context = meet(birth);
         if (!*context)
             count(&heard.memory);
         else
@@ -159,20 +191,30 @@ static int init(void **context, int *mask, uint64_t hash, int nodes, int nranks,
     return ncclSuccess;
 }
 
+/* NCCL calls from where its code is. */
+#define BIRTH(launches_only_)                                      \
+    (&(struct birth){.told = {.code = __builtin_return_address(0), \
+                              .name = comm_name,                   \
+                              .hash = comm_hash,                   \
+                              .nranks = nranks,                    \
+                              .rank = rank,                        \
+                              .launches_only = (launches_only_)},  \
+                     .nodes = nodes})
+
 static int init_v4(void **context, int *mask, const char *comm_name,
                    uint64_t comm_hash, int nodes, int nranks, int rank,
                    ct_profiler_log *log)
 {
-    (void)comm_name, (void)log;
-    return init(context, mask, comm_hash, nodes, nranks, rank);
+    (void)log;
+    return init(context, mask, BIRTH(true));
 }
 
 static int init_v5(void **context, uint64_t comm_hash, int *mask,
                    const char *comm_name, int nodes, int nranks, int rank,
                    ct_profiler_log *log)
 {
-    (void)comm_name, (void)log;
-    return init(context, mask, comm_hash, nodes, nranks, rank);
+    (void)log;
+    return init(context, mask, BIRTH(false));
 }
 
 static int finalize(void *context)
@@ -180,6 +222,8 @@ static int finalize(void *context)
     struct profiled *comm = context;
     if (!comm)
         return ncclSuccess;
+    if (comm->told)
+        told_end(comm->told);
     /* Release: its events are in the queue. */
     atomic_store_explicit(&comm->over, true, memory_order_release);
     if (atomic_fetch_sub_explicit(&heard.told, 1, memory_order_relaxed) == 1)
@@ -190,14 +234,6 @@ static int finalize(void *context)
 bool profiler_is_told(void)
 {
     return atomic_load_explicit(&heard.told, memory_order_relaxed) > 0;
-}
-
-static int op_of(const char *func)
-{
-    int op = 0;
-    while (func && op < CT_OP_COUNT && strcmp(func, op_facts[op].name) != 0)
-        op++;
-    return func && op < CT_OP_COUNT ? op : -1;
 }
 
 /* ncclInt8, ncclFloat8e4m3, ...: the first number is that of bits. */
@@ -223,12 +259,14 @@ static void copy_word(char *to, const char *from)
  * calls, on a thread of the driver's. */
 static bool is_replay(const void *parent)
 {
-    if (is_handle(parent, HANDLE_CALL))
+    if (is_handle(parent, HANDLE_CALL) || is_handle(parent, HANDLE_TOLD) ||
+        is_handle(parent, HANDLE_TRANSFER))
         return ((uintptr_t)parent & CALL_CAPTURED) != 0;
     return thread_state.depth == 0 && graphs_are_in_use();
 }
 
 struct task {
+    uint64_t op; /* as profiler_event.op */
     const char *func;
     const char *type;
     uint64_t count;
@@ -241,7 +279,7 @@ struct task {
 static void *start_task(struct profiled *comm, const struct task *task,
                         const void *parent)
 {
-    int op = op_of(task->func);
+    int op = told_op(task->func);
     if (!comm || !init_has_begun() || comm->nranks == 1 || op < 0 ||
         !task->count)
         return NULL;
@@ -257,6 +295,7 @@ static void *start_task(struct profiled *comm, const struct task *task,
     event->comm = comm;
     event->bytes = task->count * bytes_of_type(task->type) *
                    (all ? (uint64_t)comm->nranks : 1);
+    event->op = task->op;
     event->peer = task->peer;
     event->kind = (uint8_t)op_facts[op].base;
     event->channels = task->channels;
@@ -272,10 +311,11 @@ static void *start_task(struct profiled *comm, const struct task *task,
 }
 
 static void *start_coll(void *context, const struct ct_profiler_coll *coll,
-                        const void *parent)
+                        const void *parent, uint64_t op)
 {
     return start_task(context,
-                      &(struct task){.func = coll->func,
+                      &(struct task){.op = op,
+                                     .func = coll->func,
                                      .type = coll->datatype,
                                      .count = coll->count,
                                      .peer = -1,
@@ -286,10 +326,11 @@ static void *start_coll(void *context, const struct ct_profiler_coll *coll,
 }
 
 static void *start_p2p(void *context, const struct ct_profiler_p2p *p2p,
-                       const void *parent)
+                       const void *parent, uint64_t op)
 {
     return start_task(context,
-                      &(struct task){.func = p2p->func,
+                      &(struct task){.op = op,
+                                     .func = p2p->func,
                                      .type = p2p->datatype,
                                      .count = p2p->count,
                                      .peer = p2p->peer,
@@ -324,6 +365,9 @@ static void *start_kernel(const void *parent, uint64_t timer)
 
 static int record(void *handle, int state, union ct_profiler_args *args)
 {
+    if (state == CT_PROFILER_GROUP_END_BEGINS &&
+        is_handle(handle, HANDLE_GROUP))
+        told_group_ends();
     if (state != CT_PROFILER_KERNEL_STOP || !is_handle(handle, HANDLE_KERNEL) ||
         !args)
         return ncclSuccess;
@@ -338,14 +382,114 @@ static int record(void *handle, int state, union ct_profiler_args *args)
     return ncclSuccess;
 }
 
+/* ---- what no hook sees ---- */
+
+static struct comm *told_of(const struct profiled *comm)
+{
+    return comm && init_has_begun() ? comm->told : NULL;
+}
+
+static struct told_call call_of_coll(const struct ct_profiler_coll *coll)
+{
+    return (struct told_call){.func = coll->func,
+                              .type = coll->datatype,
+                              .count = coll->count,
+                              .peer = coll->root,
+                              .stream = CT_NO_STREAM};
+}
+
+static struct told_call call_of_p2p(const struct ct_profiler_p2p *p2p)
+{
+    return (struct told_call){.func = p2p->func,
+                              .type = p2p->datatype,
+                              .count = p2p->count,
+                              .peer = p2p->peer,
+                              .stream = CT_NO_STREAM};
+}
+
+static void *start_group(const struct profiled *comm, int depth)
+{
+    if (!told_of(comm))
+        return NULL;
+    told_group(depth);
+    return handle_of(0, HANDLE_GROUP);
+}
+
+static void *call_handle(enum handle what, uint64_t number, bool captured)
+{
+    return handle_of(number << 1 | captured, what);
+}
+
+/* Of a call, or a launch's parent: 0 where it is none of that kind. */
+static uint64_t number_in(const void *handle, enum handle what)
+{
+    return is_handle(handle, what) ? value_of(handle) >> 1 : 0;
+}
+
+static void *start_coll_api(const struct profiled *comm,
+                            const struct ct_profiler_event_v5 *event)
+{
+    bool captured = event->u.coll_api.captured;
+    struct comm *told = told_of(comm);
+    if (!told)
+        return call_handle(HANDLE_CALL, 0, captured);
+    const struct told_call call = {
+        .func = event->u.coll_api.func,
+        .type = event->u.coll_api.datatype,
+        .count = event->u.coll_api.count,
+        .peer = event->u.coll_api.root,
+        .stream = (uintptr_t)event->u.coll_api.stream,
+        .captured = captured,
+    };
+    return call_handle(HANDLE_TOLD, told_collective(told, &call), captured);
+}
+
+static void *start_p2p_api(const struct profiled *comm,
+                           const struct ct_profiler_event_v5 *event)
+{
+    bool captured = event->u.p2p_api.captured;
+    struct comm *told = told_of(comm);
+    if (!told)
+        return call_handle(HANDLE_CALL, 0, captured);
+    const struct told_call call = {
+        .stream = (uintptr_t)event->u.p2p_api.stream,
+        .captured = captured,
+    };
+    return call_handle(HANDLE_TRANSFER, told_transfer(told, &call), captured);
+}
+
+/* Of what its call has told already. */
+static void *start_told_p2p(struct profiled *comm,
+                            const struct ct_profiler_event_v5 *event)
+{
+    const struct ct_profiler_p2p *p2p = &event->u.p2p.is;
+    struct comm *told = told_of(comm);
+    struct told_call call = call_of_p2p(p2p);
+    uint64_t op =
+        told ? told_transfer_launched(
+                   told, number_in(event->parent, HANDLE_TRANSFER), &call)
+             : 0;
+    return start_p2p(comm, p2p, event->parent, op);
+}
+
+/* ---- events ---- */
+
+static uint64_t launched(const struct profiled *comm, struct told_call call)
+{
+    struct comm *told = told_of(comm);
+    return told ? told_launched(told, &call) : 0;
+}
+
 static int start_v4(void *context, void **handle,
                     struct ct_profiler_event_v4 *event)
 {
     *handle = NULL;
     if (event->type == CT_PROFILER_COLL)
-        *handle = start_coll(context, &event->u.coll, NULL);
+        *handle = start_coll(context, &event->u.coll, NULL,
+                             launched(context, call_of_coll(&event->u.coll)));
     else if (event->type == CT_PROFILER_P2P)
-        *handle = start_p2p(context, &event->u.p2p, NULL);
+        *handle = start_p2p(context, &event->u.p2p, NULL,
+                            launched(context, call_of_p2p(&event->u.p2p)));
     else if (event->type == CT_PROFILER_KERNEL_CHANNEL)
         *handle = start_kernel(event->parent, event->u.kernel.timer);
     return ncclSuccess;
@@ -354,19 +498,24 @@ static int start_v4(void *context, void **handle,
 static int start_v5(void *context, void **handle,
                     struct ct_profiler_event_v5 *event)
 {
+    int saved = errno;
     *handle = NULL;
     switch (event->type) {
+    case CT_PROFILER_GROUP_API:
+        *handle = start_group(context, event->u.group_api.depth);
+        break;
     case CT_PROFILER_COLL_API:
-        *handle = handle_of(event->u.coll_api.captured, HANDLE_CALL);
+        *handle = start_coll_api(context, event);
         break;
     case CT_PROFILER_P2P_API:
-        *handle = handle_of(event->u.p2p_api.captured, HANDLE_CALL);
+        *handle = start_p2p_api(context, event);
         break;
     case CT_PROFILER_COLL:
-        *handle = start_coll(context, &event->u.coll.is, event->parent);
+        *handle = start_coll(context, &event->u.coll.is, event->parent,
+                             number_in(event->parent, HANDLE_TOLD));
         break;
     case CT_PROFILER_P2P:
-        *handle = start_p2p(context, &event->u.p2p.is, event->parent);
+        *handle = start_told_p2p(context, event);
         break;
     case CT_PROFILER_KERNEL_CHANNEL:
         *handle = start_kernel(event->parent, event->u.kernel.timer);
@@ -374,13 +523,19 @@ static int start_v5(void *context, void **handle,
     default:
         break;
     }
+    errno = saved;
     return ncclSuccess;
 }
 
-/* What a call asks for is launched when it ends, not done: nothing to learn. */
+/* What a call asks for is launched when it ends, not done. */
 static int stop(void *handle)
 {
-    (void)handle;
+    if (is_handle(handle, HANDLE_GROUP))
+        told_group_over();
+    else if (is_handle(handle, HANDLE_TRANSFER) && init_has_begun())
+        told_transfer_returned(number_in(handle, HANDLE_TRANSFER));
+    else if (is_handle(handle, HANDLE_TOLD) && init_has_begun())
+        told_returned();
     return ncclSuccess;
 }
 

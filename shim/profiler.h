@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct comm;
 struct nccl_copy;
 
 enum { PROFILER_EVENTS = 1 << 13, PROFILER_WORD = 16 };
@@ -30,6 +31,9 @@ struct profiled {
     int rank;
     int64_t at_ns;
     _Atomic bool over;
+    /* Where no hook sees it (told.h): it, and its number; else NULL and 0. */
+    struct comm *told;
+    uint32_t told_id;
     void *reader; /* the writer's */
 };
 
@@ -39,6 +43,7 @@ struct profiler_event {
     uint64_t after;         /* position of the ring; its call is before */
     struct profiled *comm;
     uint64_t bytes;
+    uint64_t op; /* op.id, where no hook sees calls; 0: by their order */
     int32_t peer;
     uint8_t kind; /* enum ct_op */
     uint8_t channels;
@@ -52,6 +57,9 @@ struct profiler_event {
 
 /* Before the first call. */
 void profiler_begin(enum profiler_mode mode);
+
+/* Also before that call. */
+bool profiler_is_wanted(void);
 
 /* A communicator is to be made, in which NCCL loads a plugin: has it load ours,
  * unless the user has one. And it is there, or will not be. */

@@ -3,6 +3,7 @@
  * while a communicator is made. Another plugin of the user's, however it is
  * said or found, wins: then NCCL is left alone.
  */
+#include "commtrace/nccl_settings.h"
 #include "lock.h"
 #include "nccl_settings.h"
 #include "profiler.h"
@@ -14,10 +15,8 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#define VARIABLE "NCCL_PROFILER_PLUGIN"
-#define BY_DEFAULT "libnccl-profiler.so" /* where nothing is set */
+#define VARIABLE CT_NCCL_PROFILER_VARIABLE
 
 static struct {
     struct lock lock;
@@ -69,18 +68,12 @@ static bool has_plugin(void *library)
 /* NCCL would open it as well. */
 static bool is_installed(void)
 {
-    void *library = dlopen(BY_DEFAULT, RTLD_LAZY | RTLD_LOCAL);
+    void *library = dlopen(CT_NCCL_PROFILER_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
     bool is = library && has_plugin(library);
     if (library)
         dlclose(library);
     scope_next()(RTLD_DEFAULT, "dlsym");
     return is;
-}
-
-/* As NCCL takes it: any beginning of the word. */
-static bool means_static(const char *value)
-{
-    return !strncasecmp(value, "STATIC_PLUGIN", strlen(value));
 }
 
 static void say_why(const char *format, const char *a, const char *b)
@@ -114,7 +107,7 @@ static bool is_wanted(struct nccl_copy *copy)
     const struct link_map *other = find_other();
     if (setting->from == SETTING_SECRET)
         say_why("%.350s can be read but once, by NCCL%s", setting->file, "");
-    else if (is_set && !means_static(setting->value))
+    else if (is_set && !ct_nccl_is_static_plugin(setting->value))
         say_why("%.150s says " VARIABLE "=%.150s",
                 setting->from == SETTING_FILE ? setting->file
                                               : "the environment",
@@ -122,7 +115,7 @@ static bool is_wanted(struct nccl_copy *copy)
     else if (other)
         say_why("%.350s has a plugin of its own%s", name_of(other), "");
     else if (!is_set && is_installed())
-        say_why("%s is installed%s", BY_DEFAULT, "");
+        say_why("%s is installed%s", CT_NCCL_PROFILER_LIBRARY, "");
     else
         return !is_set;
     return false;
@@ -169,7 +162,8 @@ void profiler_unloaded(void)
 bool profiler_is_hidden(const void *symbol)
 {
     const struct link_map *object = scope_object(symbol);
-    return object && scope_is_us(object) && (!profiler_is_on() || find_other());
+    return object && scope_is_us(object) &&
+           (!profiler_is_wanted() || find_other());
 }
 
 const char *profiler_absence(void)

@@ -100,7 +100,7 @@ void record_comm(const struct row_comm *row, uint32_t origin)
     slot->u.comm.rank = (int32_t)row->rank;
     slot->u.comm.device = row->device == CT_NULL ? -1 : (int32_t)row->device;
     slot->u.comm.origin = origin;
-    slot->u.comm.library = (uint32_t)row->library;
+    slot->u.comm.library = row->library == CT_NULL ? 0 : (uint32_t)row->library;
     memset(slot->u.comm.name, 0, sizeof(slot->u.comm.name));
     if (row->name)
         strncpy(slot->u.comm.name, row->name, sizeof(slot->u.comm.name) - 1);

@@ -28,7 +28,7 @@ static void give_back(struct group *group)
 static void give_back_all(void *unused)
 {
     (void)unused;
-    for (int i = 0; i < NCCL_COPIES; i++) {
+    for (int i = 0; i < NCCL_COPIES + 1; i++) {
         struct group *group = thread_state.group[i];
         thread_state.group[i] = NULL;
         if (group)
@@ -67,10 +67,20 @@ static struct group *obtain(void)
     return group;
 }
 
-struct group *thread_group(const struct nccl_copy *copy)
+static struct group *group_at(uint32_t i)
 {
-    struct group **group = &thread_state.group[copy_number(copy)];
+    struct group **group = &thread_state.group[i];
     if (!*group)
         *group = obtain();
     return *group;
+}
+
+struct group *thread_group(const struct nccl_copy *copy)
+{
+    return group_at(copy_number(copy));
+}
+
+struct group *thread_told_group(void)
+{
+    return group_at(NCCL_COPIES);
 }

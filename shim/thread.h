@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct comm;
+struct ct_slot;
 struct group;
 
 /* Where a call comes from. */
@@ -22,6 +23,14 @@ struct hook_from {
                            where to return */
 };
 
+/* A group of an NCCL that no hook sees, see told.c. */
+struct told_thread {
+    struct ct_slot *slot; /* the op that is open; NULL: none */
+    uint64_t position;
+    uint64_t transfer; /* the first send or receive of the group; 0: none */
+    int depth;         /* as NCCL says; 0: none is told */
+};
+
 struct thread {
     int depth; /* hooks entered and not left */
     /* Of the outermost of them: its frame, and where that returns to. */
@@ -29,8 +38,10 @@ struct thread {
     void *link;
     struct comm *comm; /* the last one used: a cache, checked at each use */
     /* Per copy of NCCL, which knows nothing of the brackets of another. */
-    int brackets[NCCL_COPIES];        /* ncclGroupStart not yet ended */
-    struct group *group[NCCL_COPIES]; /* of the open one; obtained once */
+    int brackets[NCCL_COPIES]; /* ncclGroupStart not yet ended */
+    /* Of the open one, obtained once; the last is told's. */
+    struct group *group[NCCL_COPIES + 1];
+    struct told_thread told;
     uintptr_t stack_start, stack_end; /* its own; 0: not asked for yet */
 };
 
@@ -75,6 +86,7 @@ static inline void thread_release(const struct thread_hold *before)
 /* The calling thread's group block for a copy; NULL without memory. It goes
  * back to a list for the next thread when this one ends. */
 struct group *thread_group(const struct nccl_copy *copy);
+struct group *thread_told_group(void);
 
 static inline int *thread_brackets(const struct nccl_copy *copy)
 {

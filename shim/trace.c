@@ -12,6 +12,7 @@
 #include "nccl_file.h"
 #include "policy.h"
 #include "profiler.h"
+#include "told.h"
 #include "topo.h"
 #include "trace_rows.h"
 #include "ways.h"
@@ -77,11 +78,24 @@ static void count_lost_ops(struct trace *trace, int64_t since, int64_t at)
     trace->seen_ops = n;
 }
 
+static bool has_hooked(void)
+{
+    bool has = false;
+    for (int i = 0; i < NCCL_COPIES; i++)
+        has |= atomic_load_explicit(&nccl_copies[i].used, memory_order_relaxed);
+    return has;
+}
+
 static void tell_absence(struct trace *trace)
 {
-    const char *why = profiler_absence();
+    const char *why = profiler_absence(), *calls = told_absence();
     if (why)
         absence_add(&trace->gather.batch, "profiler", why);
+    if (calls)
+        absence_add(&trace->gather.batch, "calls", calls);
+    if (calls && !has_hooked())
+        absence_add(&trace->gather.batch, "nccl_log",
+                    "NCCL is asked for it in calls that hooks see");
 }
 
 static void count_losses(struct trace *trace)
@@ -114,6 +128,7 @@ static void count_losses(struct trace *trace)
         {LOSS_CHOICE_COMM, choices.strangers},
         {LOSS_KERNEL_LATE, profiler.late},
         {LOSS_KERNEL_UNTOLD, choices.untimed},
+        {LOSS_TOLD_KIND, told_unknown()},
     };
     int64_t since = trace->looked_ns, at = trace_now(trace);
     count_lost_ops(trace, since, at);

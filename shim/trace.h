@@ -34,6 +34,7 @@ struct trace {
         bool told;
         char path[1024];
     } libraries[NCCL_COPIES];
+    int told_libraries; /* so far, of those that no hook sees */
 };
 
 /* Opens the database and stores the first facts. 0 or -1, with nothing left. */

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "policy.h"
 #include "real.h"
+#include "told.h"
 
 #include <stdio.h>
 
@@ -82,8 +83,26 @@ static void add_library(struct trace *trace, int i)
     trace->libraries[i].told = true;
 }
 
+/* Those that no hook sees, whose version nobody tells. */
+static void add_told_libraries(struct trace *trace)
+{
+    const char *path;
+    for (; (path = told_library(trace->told_libraries));
+         trace->told_libraries++) {
+        struct row *row = batch_add(&trace->gather.batch, ROW_library);
+        if (!row)
+            return;
+        row->u.library = (struct row_library){
+            .id = NCCL_COPIES + 1 + trace->told_libraries,
+            .path = path,
+            .version = CT_NULL,
+        };
+    }
+}
+
 void add_libraries(struct trace *trace)
 {
+    add_told_libraries(trace);
     for (int i = 0; i < NCCL_COPIES; i++)
         if (!trace->libraries[i].told &&
             atomic_load_explicit(&nccl_copies[i].used, memory_order_relaxed))

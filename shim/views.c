@@ -66,7 +66,7 @@ static const char view_link[] =
 
 _Static_assert(CT_FLAG_GROUP_TIME == 2 && CT_FLAG_ZERO == 64 &&
                    CT_FLAG_IN_CALL == 128 && CT_FLAG_RUNNING == 256 &&
-                   CT_FLAG_SIMULATED == 1024,
+                   CT_FLAG_SIMULATED == 1024 && CT_FLAG_TOLD == 2048,
                "the flags that views name by number");
 
 /* What NCCL chose for each op: by the order within communicator and kind (of
@@ -120,6 +120,7 @@ static const char view_op[] =
     "  CASE WHEN o.flags & 2 THEN l.gpu_ns ELSE o.gpu_ns END AS gpu_ns,\n"
     "  CASE WHEN o.flags & 2 AND l.gpu_ns IS NOT NULL THEN 'group'\n"
     "    WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
+    "    WHEN o.flags & 2048 THEN 'told'\n"
     "    ELSE 'host' END AS time_source,\n"
     "  h.algorithm, h.protocol, h.channels,\n"
     "  CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
@@ -129,7 +130,7 @@ static const char view_op[] =
     "    WHEN o.flags & 256 THEN 'running'\n"
     "    WHEN o.flags & 2 AND l.flags & 384 THEN 'running'\n"
     "    ELSE 'done' END AS state,\n"
-    "  o.flags >> 16 AS result,\n"
+    "  CASE WHEN NOT o.flags & 2048 THEN o.flags >> 16 END AS result,\n"
     "  (SELECT group_concat(f.name, ' ') FROM flag f\n"
     "    WHERE o.flags & f.bit) AS flags\n"
     "FROM op o JOIN op_class c ON c.id = o.class\n"

@@ -19,6 +19,7 @@ if(NOT COMMTRACE_SANITIZE) # plugins and Python come without its runtime
   commtrace_e2e(profiler_host)
   commtrace_e2e(fabric_log)
   commtrace_e2e(profiler)
+  commtrace_e2e(static)
 endif()
 if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(fit)

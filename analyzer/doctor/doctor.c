@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commtrace/nccl_settings.h"
 #include "commtrace/unwind_abi.h"
 #include "doctor/child.h"
 #include "doctor/facts.h"
@@ -79,7 +80,7 @@ static void check_nccl(struct checkup *c)
     const char *file = linked ? c->verdict.nccl : "libnccl.so.2";
     char version[24];
 
-    if (!linked && c->verdict.sight == SIGHT_NO)
+    if (!linked && (c->verdict.sight == SIGHT_NO || c->verdict.inside.told))
         return; /* another one is of no concern */
     child_ask(file, "ncclGetVersion", &answer);
     if (!answer.loaded || !answer.has_symbol) {
@@ -174,12 +175,39 @@ static void say_missing(struct checkup *c)
                   "stacks of callers: no " UNW_LIBRARY);
 }
 
+/* What a trace would hold where NCCL's profiler alone tells of its calls. */
+static void say_told(struct checkup *c)
+{
+    const bool kernels = !strcmp(c->options.profiler, "kernel");
+
+    facts_add(&c->facts, "seen", FACT_GOOD,
+              "calls as NCCL's profiler tells of them, with what NCCL "
+              "chooses%s%s",
+              kernels ? " and when kernels run" : "",
+              c->machine.has_nvml ? "; links by NVML" : "");
+    if (c->verdict.inside.unset)
+        facts_add(&c->facts, "NCCL's profiler", FACT_NOTE,
+                  "set " CT_NCCL_PROFILER_VARIABLE "=STATIC_PLUGIN, which "
+                  "`commtrace run` does where the program itself has NCCL in "
+                  "it: nothing is recorded without");
+    facts_add(&c->facts, "not seen", FACT_NOTE,
+              "results, reduction operators, callers, NCCL's log, calls that "
+              "move nothing or are of one rank; before NCCL 2.28 streams, "
+              "groups and times of calls%s",
+              kernels ? "" : "; GPU times: COMMTRACE_PROFILER=kernel");
+}
+
 /* What a trace would hold, and what not. */
 static void say_sight(struct checkup *c)
 {
     const struct machine *m = &c->machine;
     bool times = m->driver && !is_off(c->options.timing);
     bool stacks = m->has_unwind && !is_off(c->options.stacks);
+
+    if (c->verdict.inside.told) {
+        say_told(c);
+        return;
+    }
 
     facts_add(&c->facts, "seen", FACT_GOOD,
               "NCCL calls, linked or found by dlsym, with their host "

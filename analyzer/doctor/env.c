@@ -5,13 +5,16 @@
 #include <string.h>
 
 #define OURS "COMMTRACE_"
-#define NAME 64 /* more than a name of ours has */
+#define NCCLS "NCCL_"
+#define NAME 64 /* more than a name of these has */
 
 extern char **environ;
 
+/* Those that decide what is recorded. */
 static bool is_ours(const char *variable)
 {
-    return !strncmp(variable, OURS, strlen(OURS)) &&
+    return (!strncmp(variable, OURS, strlen(OURS)) ||
+            !strncmp(variable, NCCLS, strlen(NCCLS))) &&
            strcspn(variable, "=") < NAME;
 }
 

@@ -130,6 +130,15 @@ static bool is_out_of_reach(struct verdict *v, const struct elf *elf)
     return v->cannot_work;
 }
 
+/* Hooks see none of its calls. whose: "", or the beginning of a word on it. */
+static void judge_inside(struct verdict *v, const char *whose, const char *file)
+{
+    v->inside = inside_judge();
+    say(v, v->inside.told ? SIGHT_MAYBE : SIGHT_NO, "static",
+        "%sNCCL is linked statically into %s, where no hook sees its calls; %s",
+        whose, file, v->inside.why);
+}
+
 static void judge_closure(struct verdict *v, const struct closure *c)
 {
     const char *program = v->command.program;
@@ -142,11 +151,8 @@ static void judge_closure(struct verdict *v, const struct closure *c)
             c->broken);
         v->cannot_work = c->preload_breaks;
     } else if (*c->inside && !*c->nccl) {
-        say(v, SIGHT_NO, "static",
-            "NCCL is linked statically into %s: its calls go nowhere where "
-            "they could be seen",
-            c->inside);
-        v->cannot_work = !strcmp(c->inside, program);
+        judge_inside(v, "", c->inside);
+        v->cannot_work = !v->inside.told && !strcmp(c->inside, program);
     } else if (*c->nccl) {
         say(v, SIGHT_YES, "linked", "%s links %s", program, c->nccl);
     } else if (*c->names_it) {
@@ -187,9 +193,7 @@ static void judge_python(struct verdict *v, const char *interpreter,
     snprintf(v->runtime, sizeof v->runtime, "%s", python.runtime);
     snprintf(v->driver, sizeof v->driver, "%s", python.driver);
     if (*python.inside)
-        say(v, SIGHT_NO, "static",
-            "torch of %s has NCCL linked into %s: its calls cannot be seen",
-            interpreter, python.inside);
+        judge_inside(v, "torch's ", python.inside);
     else if (*python.nccl)
         say(v, SIGHT_YES, "python", "%s of %s uses %s", python.package,
             interpreter, python.nccl);

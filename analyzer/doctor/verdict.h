@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "doctor/command.h"
+#include "doctor/inside.h"
 
 enum sight {
     SIGHT_YES,   /* an NCCL is there, and its calls would be seen */
@@ -20,6 +21,7 @@ enum sight {
 struct verdict {
     enum sight sight;
     bool cannot_work;       /* preloading has no effect on it, or breaks it */
+    struct inside inside;   /* where NCCL is inside of it; else no word */
     const char *how;        /* linked, dlopened, python, static, ... */
     char why[600];          /* a sentence without its end */
     char nccl[PATH_MAX];    /* the library; empty: unknown */

@@ -118,6 +118,7 @@ static void fill_state(char *state, size_t size, uint32_t flags, int64_t runs)
         {CT_FLAG_IN_CALL, "in call"},     {CT_FLAG_RUNNING, "running"},
         {CT_FLAG_RECOVERED, "from ring"}, {CT_FLAG_CAPTURED, "captured"},
         {CT_FLAG_UNSAMPLED, "unsampled"}, {CT_FLAG_ZERO, "empty"},
+        {CT_FLAG_TOLD, "told"},
     };
     unsigned result = flags >> CT_FLAG_RESULT_SHIFT;
     size_t used = 0;

@@ -26,6 +26,7 @@ static const struct {
     {"nvml", "NVML"},
     {"nccl_log", "NCCL's log"},
     {"profiler", "its profiler"},
+    {"calls", "some calls"},
 };
 
 static int compare(const void *left, const void *right)
@@ -50,12 +51,23 @@ static struct ct_absence_row *collect(const struct view *view, int *n_p)
     for (int i = 0; rows && i < job->nprocesses; i++) {
         const struct ct_process *p = &view->trace->processes[job->processes[i]];
 
-        for (int k = 0; k < p->nabsences; k++)
+        for (int k = 0; k < p->nabsences && p->part == 0; k++)
             rows[(*n_p)++] = p->absences[k];
     }
     if (*n_p)
         qsort(rows, (size_t)*n_p, sizeof *rows, compare);
     return rows;
+}
+
+/* One that holds several ranks is one. */
+static int count_processes(const struct view *view)
+{
+    const struct ct_job *job = view->job;
+    int n = 0;
+
+    for (int i = 0; i < job->nprocesses; i++)
+        n += view->trace->processes[job->processes[i]].part == 0;
+    return n;
 }
 
 static void say(struct out *out, const struct view *view,
@@ -66,17 +78,27 @@ static void say(struct out *out, const struct view *view,
             continue;
         if (nth < ABSENCES_SHOWN)
             out_fact(out, told[i].label, "not had by %d of %d processes: %s",
-                     line->processes, view->job->nprocesses, line->why);
+                     line->processes, count_processes(view), line->why);
     }
 }
 
 /* Told of communicators, not only of what is wrong. */
-static bool has_log(const struct ct_process *p)
+static bool names_comms(const struct ct_process *p)
 {
     for (int i = 0; i < p->nccl.ncomms; i++)
         if (!p->nccl.comms[i].plugin)
             return true;
     return p->nccl.nconns > 0;
+}
+
+/* The first of its parts stands for a process; they lie side by side. */
+static bool has_log(const struct ct_process *first)
+{
+    bool has = false;
+
+    for (int i = 0; i < first->nparts; i++)
+        has |= names_comms(&first[i]);
+    return has;
 }
 
 static bool gave_reason(const struct ct_process *p)
@@ -97,13 +119,15 @@ static void say_silent(struct out *out, const struct view *view)
     for (int i = 0; i < job->nprocesses; i++) {
         const struct ct_process *p = &view->trace->processes[job->processes[i]];
 
+        if (p->part > 0)
+            continue;
         guessed += !has_log(p);
         silent += !has_log(p) && !gave_reason(p);
     }
     if (silent)
         out_fact(out, "NCCL's log",
                  "of %d of %d processes tells nothing of communicators", silent,
-                 job->nprocesses);
+                 count_processes(view));
     if (guessed)
         out_fact(out, "links",
                  "where the evidence is topology or host, LINKS show what the "

@@ -202,6 +202,7 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     struct ct_process *p = loader->process;
     struct ct_op_class_row class;
     struct ct_op_row *op;
+    int64_t host_ns;
 
     if (ct_ids_find(&loader->op_ids, id_of(position)) != CT_NONE ||
         !decode(loader, slot, &class))
@@ -211,7 +212,11 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     op->cls = class_row(loader, classes, &class);
     op->ordinal = (uint32_t)slot->u.call.ordinal;
     op->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
-    op->host = ct_shorten_ns(host_time(slot, op->enter_ns));
+    host_ns = host_time(slot, op->enter_ns);
+    /* Nothing where its launch was told, not its call. */
+    op->host = ct_shorten_ns(slot->flags & CT_FLAG_TOLD && host_ns == 0
+                                 ? CT_NO_TIME
+                                 : host_ns);
     ct_op_set_gpu(op, CT_NO_TIME, CT_NO_TIME);
     op->flags = flags_of(loader, slot) & ~(uint32_t)CT_FLAG_SIMULATED;
     if (slot->grp) {

@@ -47,6 +47,9 @@ enum ct_no_stack {
     CT_STACK_NO_TABLE            /* as many as the process may have */
 };
 
+/* The stream of a call, where nobody told of it. */
+#define CT_NO_STREAM UINT64_MAX
+
 enum ct_slot_state { CT_SLOT_EMPTY, CT_SLOT_OPEN, CT_SLOT_LEFT, CT_SLOT_TAKEN };
 
 enum ct_slot_kind {
@@ -152,7 +155,8 @@ _Static_assert(sizeof(struct ct_slot) == CT_RING_SLOT_BYTES, "");
     X(SPLIT, "split")       \
     X(SCALABLE, "scalable") \
     X(SHRINK, "shrink")     \
-    X(GROW, "grow")
+    X(GROW, "grow")         \
+    X(TOLD, "told")
 
 /* What happens to one; the names are comm_event.what. */
 #define CT_COMM_EVENTS(X)                     \

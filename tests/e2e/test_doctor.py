@@ -225,6 +225,41 @@ def nccl_inside(tmp):
     verdict("NCCL inside a library", [path], "no", "static", "libinside.so")
 
 
+def nccl_inside_is_told(tmp):
+    """Its profiler tells of its calls, if it is asked and nobody else is."""
+    path = os.path.join(jobs.BUILD, "samples", "static_one")
+    asked = {"COMMTRACE_PROFILER": "coll"}
+    ours = dict(asked, NCCL_PROFILER_PLUGIN="STATIC_PLUGIN")
+    theirs = dict(asked, NCCL_PROFILER_PLUGIN="theirs")
+    conf = os.path.join(tmp, "nccl.conf")
+    with open(conf, "w") as file:
+        file.write("NCCL_PROFILER_PLUGIN=theirs\n")
+    os.mkdir(os.path.join(tmp, "lib"))
+    build(tmp, "lib/libnccl-profiler.so", "int x;", "-shared", "-fPIC")
+    for what, env, words in (
+            ("not asked", {}, "COMMTRACE_PROFILER=coll would"),
+            ("theirs", theirs, "NCCL_PROFILER_PLUGIN=theirs is set in the"),
+            ("theirs by a file", dict(asked, NCCL_CONF_FILE=conf),
+             "NCCL_PROFILER_PLUGIN=theirs is set in " + conf),
+            ("installed", dict(asked, LD_LIBRARY_PATH="%s/lib:%s" % (
+                tmp, FABRIC)), "libnccl-profiler.so is installed")):
+        why = verdict(what, [path], "no", "static", words, env=env)["why"]
+        status, out, err = run("--", path, env=env)
+        if (status, out, err) != (2, "", "commtrace run: %s\n" % why):
+            jobs.fail("%s: run ends with %d: %s" % (what, status, err))
+    for env, unset in (ours, False), (asked, True):
+        got = verdict("asked", [path], "maybe", "static",
+                      "its profiler tells of them", env=env)
+        if any("set NCCL_PROFILER_PLUGIN" in f["text"] for f in got["facts"]
+               ) != unset or not any("reduction operators" in f["text"]
+                                     for f in got["facts"]):
+            jobs.fail("%s: %s" % (env, got["facts"]))
+        if is_recorded(tmp, [path], env=env) != 1:
+            jobs.fail("%s: no trace" % env)
+    by_env = ["env", "NCCL_PROFILER_PLUGIN=theirs", path]
+    verdict("theirs by env", by_env, "no", "static", "=theirs", env=ours)
+
+
 def foreign(tmp):
     with open(build(tmp, "native", HELLO), "rb") as f:
         head = bytearray(f.read())
@@ -304,7 +339,7 @@ def python(tmp):
         jobs.fail("torch: %s" % got)
     cuda = build(tmp, "libtorch_cuda.so", INSIDE, "-shared", "-fPIC")
     shutil.copy(cuda, os.path.join(torch, "lib"))
-    verdict("torch with NCCL inside", [script], "no", "static", "linked into",
+    verdict("torch with NCCL inside", [script], "no", "static", "torch's NCCL",
             env=env)
     shutil.rmtree(torch)
     os.makedirs(os.path.join(site, "nvidia", "nccl", "lib"))
@@ -318,6 +353,9 @@ def environment(tmp):
     with open(os.path.join(tmp, "nccl.conf"), "w") as conf:
         conf.write("NCCL_P2P_LEVEL=SYS\nNCCL_DEBUG=INFO\n"
                    "NCCL_PROFILER_PLUGIN=theirs\n")
+    os.mkfifo(os.path.join(tmp, "pipe"))
+    open(os.path.join(tmp, "log"), "w").close()
+    os.symlink("log", os.path.join(tmp, "alias"))
     for env, words in (
             ({"COMMTRACE_TIMING": "al"}, "none of auto|all|off|sample:N"),
             ({"COMMTRACE_MAX_MB": "0"}, "not a number from 1"),
@@ -333,6 +371,23 @@ def environment(tmp):
             ({"COMMTRACE_NCCL_LOG": "tuning"}, "predictions and choices"),
             ({"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/tmp/x.%p"},
              "/tmp/x.%p is read"),
+            ({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "/tmp/x.%p"},
+             "/tmp/x.%p is read, and has what"),
+            ({"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/tmp/x.%p"},
+             "without connections: NCCL_DEBUG=WARN"),
+            ({"NCCL_DEBUG": "VERSION", "NCCL_DEBUG_FILE": "/tmp/x.%p"},
+             "not had: NCCL_DEBUG=VERSION"),
+            ({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "/dev/stderr"},
+             "NCCL_DEBUG_FILE=/dev/stderr is set in the environment, which is"
+             " no file"),
+            ({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": tmp + "/alias"},
+             "no file of that name"),
+            ({"NCCL_ENV_PLUGIN": "theirs"}, "NCCL_ENV_PLUGIN=theirs"),
+            ({"NCCL_ENV_PLUGIN": "none"}, "is asked for"),
+            ({"NCCL_CONF_FILE": tmp + "/pipe"},
+             "not had: %s/pipe can be read but once" % tmp),
+            ({"NCCL_CONF_FILE": tmp + "/pipe", "COMMTRACE_PROFILER": "coll"},
+             "not had: %s/pipe can be read but once" % tmp),
             ({"NCCL_CONF_FILE": os.path.join(tmp, "nccl.conf")},
              "NCCL_DEBUG=INFO is set in " + tmp),
             ({"COMMTRACE_NCCL_LOG": "off"}, "makes them: COMMTRACE_NCCL_LOG"),
@@ -410,8 +465,8 @@ def golden(tmp):
 
 
 def main():
-    for test in (linked, dlopened, no_nccl, static, nccl_inside, foreign,
-                 setuid, python, environment, usage, folder,
+    for test in (linked, dlopened, no_nccl, static, nccl_inside,
+                 nccl_inside_is_told, foreign, setuid, python, environment, usage, folder,
                  golden):
         with jobs.Scratch() as tmp:
             test(os.path.realpath(tmp))

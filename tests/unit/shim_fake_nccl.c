@@ -5,6 +5,7 @@
  * for BLOCKS elements waits for a signal.
  */
 #include "commtrace/nccl_abi.h"
+#include "commtrace/profiler_abi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,27 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 {
     (void)win;
     return answer(comm, 0);
+}
+
+/* A profiler plugin hears of a communicator from NCCL's own code. */
+int fake_tell_v4(const struct ct_profiler_v4 *plugin, void **context, int *mask,
+                 uint64_t hash, int nodes);
+int fake_tell_v4(const struct ct_profiler_v4 *plugin, void **context, int *mask,
+                 uint64_t hash, int nodes)
+{
+    volatile int result =
+        plugin->init(context, mask, NULL, hash, nodes, 2, 0, NULL);
+    return result;
+}
+
+int fake_tell_v5(const struct ct_profiler_v5 *plugin, void **context, int *mask,
+                 uint64_t hash, int nodes);
+int fake_tell_v5(const struct ct_profiler_v5 *plugin, void **context, int *mask,
+                 uint64_t hash, int nodes)
+{
+    volatile int result =
+        plugin->init(context, hash, mask, NULL, nodes, 2, 0, NULL);
+    return result;
 }
 
 /* Not NCCL's, but there is no other library behind the unit tests: a graph is

@@ -305,6 +305,7 @@ static ncclResult_t group_simulate(ncclSimInfo_t *info)
 
     if (!take_group(&g))
         return ncclSuccess;
+    profiler_group_ends();
     for (int i = 0; i < g.n_ops; i++)
         info->estimatedTime = (i ? info->estimatedTime : 0) + 10;
     g.n_ops = 0;
