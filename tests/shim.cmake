@@ -51,7 +51,7 @@ function(add_shim_unit name)
     SKIP_RETURN_CODE 77)
 endfunction()
 foreach(name capture comm config identity nccl_settings nics profiler publish
-        rescue ring soak trace views)
+        rescue ring soak told trace views)
   add_shim_unit(${name})
 endforeach()
 

@@ -14,15 +14,17 @@
 #define IN_FLIGHT 384
 #define CUT 32768
 #define KERNEL 16384
+#define TOLD 2048
 #define IN_CALL_BIT NUMBER(IN_CALL)
 #define RUNNING_BIT NUMBER(RUNNING)
 #define IN_FLIGHT_BITS NUMBER(IN_FLIGHT)
 #define CUT_BIT NUMBER(CUT)
 #define KERNEL_BIT NUMBER(KERNEL)
+#define TOLD_BIT NUMBER(TOLD)
 
 _Static_assert(CT_FLAG_IN_CALL == IN_CALL && CT_FLAG_RUNNING == RUNNING &&
                    CT_FLAG_CUT == CUT && CT_FLAG_KERNEL == KERNEL &&
-                   (IN_CALL | RUNNING) == IN_FLIGHT,
+                   CT_FLAG_TOLD == TOLD && (IN_CALL | RUNNING) == IN_FLIGHT,
                "flags.def");
 
 static const char *const statements[] = {
@@ -75,13 +77,15 @@ static const char *const statements[] = {
     "       CASE WHEN o.flags & " KERNEL_BIT " THEN 'kernel'\n"
     "            WHEN o.gpu_ns IS NOT NULL THEN 'event'\n"
     "            WHEN a.gpu_ns IS NOT NULL THEN 'group'\n"
+    "            WHEN o.flags & " TOLD_BIT " THEN 'told'\n"
     "            ELSE 'host' END AS time_source,\n"
     "       CASE WHEN o.flags >> 16 NOT IN (0, 7) THEN 'failed'\n"
     "            WHEN o.flags & " CUT_BIT " THEN 'aborted'\n"
     "            WHEN o.flags & " IN_CALL_BIT " THEN 'in call'\n"
     "            WHEN o.flags & " RUNNING_BIT " THEN 'running'\n"
     "            ELSE 'done' END AS state,\n"
-    "       o.flags >> 16 AS result, o.grp, o.flags,\n"
+    "       CASE WHEN NOT o.flags & " TOLD_BIT " THEN o.flags >> 16 END\n"
+    "         AS result, o.grp, o.flags,\n"
     "       c.stream, c.site, c.stack,\n"
     "       c.graph, CASE WHEN c.graph IS NULL THEN 1 ELSE\n"
     "         (SELECT coalesce(sum(r.runs), 0) FROM graph_run r\n"

@@ -214,9 +214,8 @@ static void add_op(struct ct_loader *loader, struct classes *classes,
     op->enter_ns = clamp(slot->enter_ns, -CT_MAX_TIME_NS, CT_MAX_TIME_NS);
     host_ns = host_time(slot, op->enter_ns);
     /* Nothing where its launch was told, not its call. */
-    op->host = ct_shorten_ns(slot->flags & CT_FLAG_TOLD && host_ns == 0
-                                 ? CT_NO_TIME
-                                 : host_ns);
+    op->host = ct_shorten_ns(
+        slot->flags & CT_FLAG_TOLD && host_ns == 0 ? CT_NO_TIME : host_ns);
     ct_op_set_gpu(op, CT_NO_TIME, CT_NO_TIME);
     op->flags = flags_of(loader, slot) & ~(uint32_t)CT_FLAG_SIMULATED;
     if (slot->grp) {

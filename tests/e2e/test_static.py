@@ -2,6 +2,7 @@
 of its calls. What of each op a version of the interface tells is what hooks
 record of the same job; the rest is NULL; the job is none the wiser."""
 import os
+import sqlite3
 
 import jobs
 from profiler_machine import RELEASES, machine
@@ -232,6 +233,11 @@ def train(tmp):
     equal("roles", {"TP", "PP", "DP"} <= {r["role"] for r in job["roles"]}, True)
     equal("layout", [job["job"][k] for k in ("tp", "pp", "dp", "steps")],
           [2, 2, 2, 6])
+    merged = os.path.join(tmp, "job.db")
+    jobs.commtrace("merge", "--db", merged, trace)
+    equal("job.db", sqlite3.connect(merged).execute(
+        "SELECT DISTINCT result, time_source, redop FROM v_op").fetchall(),
+          [(None, "kernel", None)])
     equal("absence", ("calls", 8) in {(a["what"], a["processes"]) for a in
                                       job["quality"]["absences"]}, True)
     return total
