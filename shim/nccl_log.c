@@ -264,11 +264,13 @@ void nccl_log_feed(struct nccl_log *log, const char *bytes, size_t n)
     }
 }
 
-void nccl_log_flush(struct nccl_log *log, bool last)
+void nccl_log_flush(struct nccl_log *log, bool all_calls, bool last)
 {
     if (last && log->carried)
         end_line(log);
+    log->all_told = all_calls;
     log_settle_all(log, last);
+    log->all_told = false;
     if (last)
         log_tell_choices(log);
 }

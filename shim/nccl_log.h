@@ -14,8 +14,8 @@
  * line) and then come in their order. Connections made at first use come from
  * threads that name nobody: they go to the communicator of that process whose
  * device, rank, nodes and rings they fit; where several do, to the one that was
- * called first, if calls are told, else to the one set up last that has no such
- * connections, and the fact says that it is `likely` only.
+ * called first, if calls are told and leave no doubt, else the fact says that
+ * it is `likely` only.
  */
 #ifndef SHIM_NCCL_LOG_H
 #define SHIM_NCCL_LOG_H
@@ -175,20 +175,22 @@ void nccl_log_feed(struct nccl_log *log, const char *bytes, size_t n);
  * several ranks, by the process that was asked for, else the first of the log;
  * share: count times size of its type, whole: its message size S. To be told in
  * the order of the calls, after the bytes that NCCL had written by then; sooner
- * or later than the lines about it. Without, a choice is of no communicator
- * where the process is rank 0 of several, and connections at first use are
- * `likely` ones more often. */
+ * or later than the lines about it; together: in one group with the call told
+ * before, or while that was under way, so that NCCL may have come to either
+ * first. Without, a choice is of no communicator where the process is rank 0 of
+ * several, and connections at first use are `likely` ones more often. */
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
-                     int64_t share, int64_t whole);
+                     int64_t share, int64_t whole, bool together);
 
 /* Calls will be told, though none was yet: lines about them wait. */
 void nccl_log_expect_calls(struct nccl_log *log);
 
 /* To be called when nothing has come for a while: decides about connections at
- * first use that several communicators would fit, when calls tell. last:
- * nothing will come any more, so a last line without newline counts, and all
- * that waits is told. */
-void nccl_log_flush(struct nccl_log *log, bool last);
+ * first use that several communicators would fit, as far as that leaves no
+ * doubt. all_calls: those that were made before the last bytes have been told.
+ * last: nothing will come any more, so a last line without newline counts, and
+ * all that waits is told. */
+void nccl_log_flush(struct nccl_log *log, bool all_calls, bool last);
 
 const struct nccl_log_counts *nccl_log_counted(const struct nccl_log *log);
 

@@ -121,8 +121,16 @@ static void note_first(struct log_comm *comm, bool of_peers, uint64_t order)
         *first = order;
 }
 
+/* Sends and receives, and what is made of them. */
+static bool is_of_peers(int op)
+{
+    int base = op_facts[op].base;
+    return op_is_transfer(op) || base == CT_OP_ALL_TO_ALL ||
+           base == CT_OP_GATHER || base == CT_OP_SCATTER;
+}
+
 void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
-                     int64_t share, int64_t whole)
+                     int64_t share, int64_t whole, bool together)
 {
     /* NCCL calls a collective by one name, whatever it was called by:
      * ncclBcast's lines are about "Broadcast". */
@@ -131,8 +139,9 @@ void nccl_log_called(struct nccl_log *log, uint64_t pointer, int op,
     struct log_calls *calls = &log->calls;
     struct log_comm *comm = comm_called(log, pointer);
     calls->told++;
+    calls->moments += !together || !calls->moments;
     if (comm)
-        note_first(comm, op_is_transfer(op), calls->told);
+        note_first(comm, is_of_peers(op), calls->moments);
     if (op_is_transfer(op) || (comm && comm->about.rank > 0))
         return; /* no line is about it */
     if (tell_choice(log, &call))

@@ -3,7 +3,8 @@
  * that name nobody, and sends and recvs it always has. What connects at a time
  * is of one communicator: the one that all of it fits; in doubt the rings and
  * trees that it told of and where its ranks are speak for it, then the
- * program's calls: what was called first was connected first.
+ * program's calls: what was called first was connected first. Where that does
+ * not decide, what connects is of nobody, rather than of a likely one.
  */
 #include "nccl_log_state.h"
 
@@ -80,16 +81,19 @@ struct candidate {
     uint64_t called; /* order of the first call that may have connected it */
 };
 
-/* All-to-all and the like are sends and recvs inside, so a collective may have
- * connected these, too; but rather a send. */
+/* Shared memory that no line has ended yet may be a collective's; but rather a
+ * send's. */
 static const uint64_t later = UINT64_C(1) << 62;
 
 static uint64_t call_for(const struct log_comm *comm,
                          const struct log_waiting *waiting)
 {
-    if (!is_of_peers(waiting) || !comm->collective_call)
-        return is_of_peers(waiting) ? comm->peer_call : comm->collective_call;
-    return comm->peer_call ? comm->peer_call : comm->collective_call + later;
+    if (!is_of_peers(waiting))
+        return comm->collective_call;
+    if (comm->peer_call || waiting->fact.conn.connector == 1 ||
+        !comm->collective_call)
+        return comm->peer_call;
+    return comm->collective_call + later;
 }
 
 /* Shared memory for sends looks as that for a ring does. */
@@ -156,25 +160,34 @@ static bool is_better(const struct candidate *a, const struct candidate *b,
     return a->comm->order > b->comm->order;
 }
 
-/* The best, and whether others suit alike. */
-static struct candidate choose(struct nccl_log *log, struct log_thread *thread,
-                               bool all_told, bool *alike)
+/* The best, and what others are to it. */
+struct choice {
+    struct candidate best;
+    int n;      /* that fit */
+    bool alike; /* another one suits as well */
+    bool tied;  /* and was called at the same time */
+};
+
+static struct choice choose(struct nccl_log *log, struct log_thread *thread,
+                            bool all_told)
 {
-    struct candidate best = {0};
-    *alike = false;
+    struct choice choice = {.n = 0};
     uint32_t index = log_process_of(log, thread)->comms;
     for (; index; index = log_comm_at(log, index)->next) {
         struct candidate next = examine(log, thread, log_comm_at(log, index));
         if (!next.fitting)
             continue;
-        bool same = best.comm && suit_alike(&next, &best);
-        if (!best.comm || is_better(&next, &best, all_told)) {
-            best = next;
-            *alike &= same;
+        bool same = choice.n && suit_alike(&next, &choice.best);
+        bool tied = same && next.called == choice.best.called;
+        if (!choice.n++ || is_better(&next, &choice.best, all_told)) {
+            choice.best = next;
+            choice.alike &= same;
+            choice.tied &= tied;
         }
-        *alike |= same;
+        choice.alike |= same;
+        choice.tied |= tied;
     }
-    return best;
+    return choice;
 }
 
 static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
@@ -193,25 +206,34 @@ static void tell_fitting(struct nccl_log *log, struct log_thread *thread,
     }
 }
 
-/* quiet: nothing has come for a while, so calls have been told as far. */
-static void settle(struct nccl_log *log, struct log_thread *thread, bool quiet,
-                   bool last)
+/* Calls that have not been told may be those that connected it. */
+static bool is_sure(const struct nccl_log *log, const struct choice *choice)
+{
+    if (choice->n == 1)
+        return true;
+    if (!log->calls.told)
+        return !choice->alike;
+    return choice->best.called &&
+           (!choice->alike || (log->all_told && !choice->tied));
+}
+
+/* last: in doubt now, and not later, it is of nobody. */
+static void settle(struct nccl_log *log, struct log_thread *thread, bool last)
 {
     const bool told = log->calls.told > 0;
     if (thread->opening || log_referred(log, thread->comm))
         return;
     while (thread->first) {
-        bool alike;
-        struct candidate best = choose(log, thread, told && quiet, &alike);
-        if (!best.comm) {
+        struct choice choice = choose(log, thread, told && log->all_told);
+        if (!choice.n) {
             log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
             return;
         }
-        if (!last && told && !best.called && (alike || !quiet))
+        bool sure = is_sure(log, &choice);
+        if (!sure && told && !last)
             return;
-        bool likely = alike && !best.called;
-        tell_fitting(log, thread, best.comm, likely);
-        thread->run = log_refer(log, likely ? NULL : best.comm);
+        tell_fitting(log, thread, choice.best.comm, !sure);
+        thread->run = log_refer(log, sure ? choice.best.comm : NULL);
     }
 }
 
@@ -245,9 +267,9 @@ void log_settle(struct nccl_log *log, struct log_thread *thread, bool last)
            (earlier = next_waiting(log, at)) != NULL && earlier != thread) {
         at = since(log, earlier);
         if (earlier->process == thread->process)
-            settle(log, earlier, last, false);
+            settle(log, earlier, false);
     }
-    settle(log, thread, last, last);
+    settle(log, thread, last);
 }
 
 void log_settle_connected(struct nccl_log *log, struct log_thread *thread)
@@ -263,7 +285,7 @@ void log_settle_all(struct nccl_log *log, bool last)
     uint64_t at = 0;
     while ((thread = next_waiting(log, at)) != NULL) {
         at = since(log, thread);
-        settle(log, thread, true, last);
+        settle(log, thread, last);
         if (last)
             log_tell_waiting(log, thread, NULL, NCCL_LOG_UNKNOWN);
     }

@@ -87,7 +87,8 @@ struct log_call {
 };
 
 struct log_calls {
-    uint64_t told; /* calls so far */
+    uint64_t told;    /* calls so far */
+    uint64_t moments; /* of them: those of one moment count once */
     uint64_t first, next;
     struct log_call ring[LOG_CALLS];
 };
@@ -112,6 +113,7 @@ struct nccl_log {
     nccl_log_sink *sink;
     void *arg;
     struct nccl_log_counts counts;
+    bool all_told;    /* calls that were made before the last line */
     uint64_t clock;   /* counts lines and set-ups */
     uint32_t process; /* that calls are told of: the one that was asked for,
                          else the first; 0: not seen yet */

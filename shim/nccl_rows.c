@@ -83,7 +83,8 @@ static void tell_unknown(struct reading *reading)
                                                  "lines in no known shape"});
 }
 
-void nccl_rows_add(struct nccl_rows *rows, struct batch *batch, bool last)
+void nccl_rows_add(struct nccl_rows *rows, struct batch *batch, bool all_calls,
+                   bool last)
 {
     if (!rows)
         return;
@@ -93,9 +94,10 @@ void nccl_rows_add(struct nccl_rows *rows, struct batch *batch, bool last)
     for (int i = 0; i < NCCL_COPIES; i++)
         came += read_log(&rows->of[i]);
     rows_take_calls(rows, batch, calls);
+    rows->ahead = !all_calls && (came > 0 || rows->ahead);
     for (int i = 0; i < NCCL_COPIES; i++)
         if (rows->of[i].log && (came == 0 || last))
-            nccl_log_flush(rows->of[i].log, last);
+            nccl_log_flush(rows->of[i].log, !rows->ahead, last);
     rows_join(rows);
     rows_tell_impatient(rows, last);
     rows_tell_comms(rows);

@@ -22,8 +22,10 @@ void nccl_rows_close(struct nccl_rows *rows);
 void nccl_rows_meet(struct nccl_rows *rows, const struct comm_facts *facts);
 
 /* Reads what has come since, as far as the batch has room, and adds its rows.
- * last: nothing more will come. */
-void nccl_rows_add(struct nccl_rows *rows, struct batch *batch, bool last);
+ * all_calls: those of the program that were made by nccl_file_mark() are in
+ * batches. last: nothing more will come. */
+void nccl_rows_add(struct nccl_rows *rows, struct batch *batch, bool all_calls,
+                   bool last);
 
 /* The same without rows. */
 void nccl_rows_discard(struct nccl_rows *rows);

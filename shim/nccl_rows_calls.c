@@ -18,7 +18,7 @@ static int64_t whole(const struct call *call, int64_t nranks)
 }
 
 static void tell_call(struct nccl_rows *rows, const struct call *call,
-                      bool choices)
+                      bool choices, bool together)
 {
     const struct place *place = &rows->places[call->comm % COMMS];
     if (place->comm != call->comm || place->nranks < 2 || call->share <= 0 ||
@@ -27,31 +27,55 @@ static void tell_call(struct nccl_rows *rows, const struct call *call,
     struct nccl_log *log = rows->of[place->copy].log;
     if (log && nccl_file_has_choices(place->copy) == choices)
         nccl_log_called(log, place->pointer, call->op, call->share,
-                        whole(call, place->nranks));
+                        whole(call, place->nranks), together);
 }
 
-/* A new class is the first call of its kind, which may connect ranks; later
- * ones matter to choices alone. */
 static void take_class(struct nccl_rows *rows, const struct row_op_class *row)
 {
-    struct call *call = &rows->calls[row->id % CALLS];
-    *call = (struct call){
+    rows->calls[row->id % CALLS] = (struct call){
         .class = row->id,
         .comm = row->comm,
         .op = (int)row->kind,
         .share = share_of(row),
+        .first = true,
     };
-    tell_call(rows, call, false);
 }
 
+static int64_t end_of(const struct row_op *row)
+{
+    return row->host_ns == CT_NULL ? INT64_MAX : row->enter_ns + row->host_ns;
+}
+
+/* With the call before: in its group, or while it was under way. */
+static bool is_together(struct nccl_rows *rows, const struct row_op *row)
+{
+    bool together = (row->grp != CT_NULL && row->grp == rows->grp) ||
+                    row->enter_ns < rows->busy_until_ns;
+    rows->grp = row->grp;
+    if (end_of(row) >= rows->busy_until_ns) {
+        rows->busy_until_ns = end_of(row);
+        rows->busy_op = row->id;
+    }
+    return together;
+}
+
+/* The first call of its kind may connect ranks; later ones matter to choices
+ * alone. */
 static void take_op(struct nccl_rows *rows, const struct row_op *row)
 {
-    const struct call *call = &rows->calls[row->class % CALLS];
+    struct call *call = &rows->calls[row->class % CALLS];
+    if (row->id == rows->busy_op)
+        rows->busy_until_ns = end_of(row);
     if (row->id <= rows->last_op) /* its end is told */
         return;
     rows->last_op = row->id;
-    if (call->class == row->class)
-        tell_call(rows, call, true);
+    bool together = is_together(rows, row);
+    if (call->class != row->class)
+        return;
+    if (call->first)
+        tell_call(rows, call, false, together);
+    call->first = false;
+    tell_call(rows, call, true, together);
 }
 
 void rows_take_calls(struct nccl_rows *rows, const struct batch *batch,

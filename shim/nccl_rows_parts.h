@@ -68,6 +68,7 @@ struct call {
     int64_t comm;
     int op;
     int64_t share; /* bytes of a rank */
+    bool first;    /* none was told yet */
 };
 
 /* What is read of one copy of NCCL. */
@@ -90,6 +91,10 @@ struct nccl_rows {
     struct place places[COMMS];
     struct call calls[CALLS];
     int64_t last_op;
+    int64_t grp;           /* of the last op */
+    int64_t busy_until_ns; /* the end of ops so far */
+    int64_t busy_op;       /* that ends then */
+    bool ahead;            /* the log was read further than calls are known */
     char *words[WORDS];
     struct message messages[MESSAGES];
     unsigned nmessages;

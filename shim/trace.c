@@ -222,6 +222,19 @@ static void gather(struct trace *trace, bool force)
                     &trace->gather.batch);
 }
 
+static uint64_t slots_so_far(const struct trace *trace)
+{
+    return atomic_load_explicit(&trace->ring->header->head,
+                                memory_order_relaxed);
+}
+
+/* All those of the first so many slots, and none was lost. */
+static bool has_calls(const struct trace *trace, uint64_t made)
+{
+    return trace->gather.next >= made &&
+           !value_of(&trace->ring->header->lost_ops);
+}
+
 /* Who deletes a trace wants it gone: it does not come back, and its room on
  * the disk is given up. */
 static void let_go(struct trace *trace)
@@ -245,9 +258,11 @@ int trace_flush(struct trace *trace, bool force)
     /* While nothing can be written, the same batch is tried again. */
     if (!trace->failing) {
         nccl_file_mark();
+        uint64_t made = slots_so_far(trace);
         gather(trace, force);
         if (!trace->full)
-            nccl_rows_add(trace->nccl, &trace->gather.batch, false);
+            nccl_rows_add(trace->nccl, &trace->gather.batch,
+                          has_calls(trace, made), false);
         adapt_policy(trace);
         losses_tell(&trace->losses, &trace->gather.batch);
         tell_absence(trace);
@@ -378,7 +393,8 @@ void trace_close(struct trace *trace)
         end_choices(trace);
         tie_real_time(trace);
         if (!trace->full)
-            nccl_rows_add(trace->nccl, &trace->gather.batch, true);
+            nccl_rows_add(trace->nccl, &trace->gather.batch,
+                          has_calls(trace, slots_so_far(trace)), true);
         add_process(trace, trace_now(trace));
         add_meta(trace, META_CLOSED, "closed", "1");
         failed = write_batch(trace);

@@ -184,7 +184,7 @@ static struct digest read_all(const struct bytes *bytes, size_t piece)
         nccl_log_feed(log, copy, n);
         free(copy);
     }
-    nccl_log_flush(log, true);
+    nccl_log_flush(log, true, true);
     const struct nccl_log_counts *counts = nccl_log_counted(log);
     digest.bad |= counts->facts != digest.facts || counts->bytes != bytes->n ||
                   counts->unknown > counts->nccl ||
@@ -211,11 +211,11 @@ static struct digest read_with_calls(const struct bytes *bytes)
         nccl_log_called(log,
                         pointers[below(sizeof(pointers) / sizeof(pointers[0]))],
                         (int)below(CT_OP_COUNT), (int64_t)below(5000),
-                        (int64_t)below(5000));
+                        (int64_t)below(5000), false);
         if (below(8) == 0)
-            nccl_log_flush(log, false);
+            nccl_log_flush(log, true, false);
     }
-    nccl_log_flush(log, true);
+    nccl_log_flush(log, true, true);
     digest.bad |= nccl_log_counted(log)->facts != digest.facts;
     nccl_log_close(log);
     return digest;

@@ -97,7 +97,7 @@ static void line_of(struct nccl_log *log, const char *name, int64_t bytes)
 
 static void call(struct nccl_log *log, uint64_t pointer, int64_t bytes)
 {
-    nccl_log_called(log, pointer, CT_OP_ALL_REDUCE, bytes, bytes);
+    nccl_log_called(log, pointer, CT_OP_ALL_REDUCE, bytes, bytes, false);
 }
 
 static void expect(const struct seen *seen, size_t i, uint64_t pointer,
@@ -161,9 +161,9 @@ static void either_size_is_meant(void **state)
     (void)state;
     struct seen seen;
     struct nccl_log *log = open_log(&seen);
-    nccl_log_called(log, TENSOR, CT_OP_ALL_GATHER, 100, 400);
-    nccl_log_called(log, WORLD, CT_OP_ALL_GATHER, 200, 800);
-    nccl_log_called(log, WORLD, CT_OP_REDUCE_SCATTER, 100, 400);
+    nccl_log_called(log, TENSOR, CT_OP_ALL_GATHER, 100, 400, false);
+    nccl_log_called(log, WORLD, CT_OP_ALL_GATHER, 200, 800, false);
+    nccl_log_called(log, WORLD, CT_OP_REDUCE_SCATTER, 100, 400, false);
     line_of(log, "ReduceScatter", 400);
     line_of(log, "AllGather", 800);
     say(log, "100 Bytes -> Algo 1 proto 0 time 9.5");
@@ -178,8 +178,8 @@ static void a_call_by_another_name(void **state)
     (void)state;
     struct seen seen;
     struct nccl_log *log = open_log(&seen);
-    nccl_log_called(log, TENSOR, CT_OP_BCAST, 64, 64);
-    nccl_log_called(log, WORLD, CT_OP_BROADCAST, 64, 64);
+    nccl_log_called(log, TENSOR, CT_OP_BCAST, 64, 64, false);
+    nccl_log_called(log, WORLD, CT_OP_BROADCAST, 64, 64, false);
     line_of(log, "Broadcast", 64);
     line_of(log, "Broadcast", 64);
     assert_int_equal(seen.n, 2);
@@ -195,9 +195,9 @@ static void what_no_call_tells_comes_last(void **state)
     struct nccl_log *log = open_log(&seen);
     call(log, WORLD, 8);
     line_of(log, "AllReduce", 64);
-    nccl_log_flush(log, false);
+    nccl_log_flush(log, true, false);
     assert_int_equal(seen.n, 0);
-    nccl_log_flush(log, true);
+    nccl_log_flush(log, true, true);
     expect(&seen, 0, 0, 64);
     nccl_log_close(log);
 }
@@ -218,7 +218,7 @@ static void neither_side_grows(void **state)
     for (int i = 0; i < 20000; i++)
         line_of(log, "AllReduce", 500);
     assert_int_equal(nccl_log_counted(log)->unnamed, 20001 - 4096);
-    nccl_log_flush(log, true);
+    nccl_log_flush(log, true, true);
     assert_int_equal(nccl_log_counted(log)->unnamed, 20001);
     nccl_log_close(log);
 }
@@ -264,9 +264,63 @@ static void the_first_called_is_connected_first(void **state)
     call(log, TENSOR, 4);
     connect(log, "P2P/CUMEM");
     connect(log, "P2P/CUMEM");
+    assert_int_equal(seen.n, 0); /* others may have been called before */
+    nccl_log_flush(log, true, false);
     expect_conns(&seen, 0, WORLD, false);
     expect_conns(&seen, 2, TENSOR, false);
     nccl_log_close(log);
+}
+
+/* In one group, or by two threads: NCCL may come to the second one first. */
+static void calls_at_one_time_have_no_order(void **state)
+{
+    (void)state;
+    struct seen seen;
+    struct nccl_log *log = open_log(&seen);
+    call(log, WORLD, 4);
+    nccl_log_called(log, TENSOR, CT_OP_ALL_REDUCE, 4, 4, true);
+    connect(log, "P2P/CUMEM");
+    connect(log, "P2P/CUMEM");
+    nccl_log_flush(log, true, false);
+    assert_int_equal(seen.n, 0);
+    nccl_log_flush(log, true, true);
+    assert_int_equal(seen.n, 4);
+    for (size_t i = 0; i < seen.n; i++)
+        assert_true(seen.at[i].likely);
+    nccl_log_close(log);
+}
+
+/* Lines of sends, while the calls that have been told end before these: the
+ * collective of another communicator did not connect them, nor did a send of
+ * another one that had been called before. */
+static void calls_that_lag_decide_nothing(void **state)
+{
+    (void)state;
+    for (int sends = 0; sends < 2; sends++) {
+        struct seen seen;
+        struct nccl_log *log = open_log(&seen);
+        nccl_log_called(log, WORLD, sends ? CT_OP_SEND : CT_OP_ALL_REDUCE, 4, 4,
+                        false);
+        thread = 8;
+        say(log, "Channel 00/1 : 0[0] -> 1[1] via P2P/CUMEM");
+        thread = 9;
+        say(log, "Channel 00/1 : 0[0] -> 1[1] via NET/Socket/0");
+        thread = 7;
+        nccl_log_flush(log, false, false);
+        assert_int_equal(seen.n, 0);
+        if (sends) {
+            nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4, false);
+            nccl_log_flush(log, true, false);
+            assert_int_equal(seen.n, 2);
+            expect(&seen, 0, WORLD, 0);
+            expect(&seen, 1, TENSOR, 0);
+        } else {
+            nccl_log_flush(log, false, true);
+        }
+        for (size_t i = 0; i < 2; i++)
+            assert_int_equal(seen.at[i].likely, !sends);
+        nccl_log_close(log);
+    }
 }
 
 /* A log of our own, which no other process writes. */
@@ -281,7 +335,7 @@ static void calls_tell_where_no_process_was_asked_for(void **state)
     assert_int_equal(seen.n, 0);
     call(log, WORLD, 4);
     call(log, TENSOR, 4);
-    nccl_log_flush(log, false);
+    nccl_log_flush(log, true, false);
     assert_int_equal(seen.n, 4);
     expect(&seen, 0, WORLD, SHARED);
     expect(&seen, 2, TENSOR, 0);
@@ -295,15 +349,15 @@ static void connections_wait_for_calls(void **state)
     struct nccl_log *log = open_log(&seen);
     call(log, OTHER, 4);
     connect(log, "P2P/CUMEM");
-    nccl_log_flush(log, false);
+    nccl_log_flush(log, true, false);
     assert_int_equal(seen.n, 0);
     call(log, WORLD, 4);
-    nccl_log_flush(log, false);
+    nccl_log_flush(log, true, false);
     expect_conns(&seen, 0, WORLD, false);
     connect(log, "P2P/CUMEM"); /* WORLD has them */
-    nccl_log_flush(log, false);
+    nccl_log_flush(log, true, false);
     assert_int_equal(seen.n, 2);
-    nccl_log_flush(log, true);
+    nccl_log_flush(log, true, true);
     expect_conns(&seen, 2, TENSOR, true);
     nccl_log_close(log);
 }
@@ -324,13 +378,13 @@ static void lines_that_wait_for_calls_keep_their_order(void **state)
         }
         call(log, WORLD, 4);
         if (tid % 2) {
-            nccl_log_flush(log, false);
+            nccl_log_flush(log, true, false);
             assert_int_equal(seen.n, 1);
         }
         call(log, TENSOR, 4);
         say(log, "Connected all rings");
         thread = 7;
-        nccl_log_flush(log, false);
+        nccl_log_flush(log, true, false);
         assert_int_equal(seen.n, 2);
         expect(&seen, 0, WORLD, SHARED);
         expect(&seen, 1, TENSOR, 0);
@@ -341,11 +395,11 @@ static void lines_that_wait_for_calls_keep_their_order(void **state)
 /* A send of TENSOR's, and the line of the thread of NCCL's that connects it. */
 static void send(struct nccl_log *log, const char *line)
 {
-    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4);
+    nccl_log_called(log, TENSOR, CT_OP_SEND, 4, 4, false);
     thread = 8;
     say(log, "%s", line);
     thread = 7;
-    nccl_log_flush(log, false);
+    nccl_log_flush(log, true, false);
 }
 
 static void sends_belong_where_sends_are_called(void **state)
@@ -386,6 +440,7 @@ static void what_nothing_ends_is_of_sends(void **state)
     assert_int_equal(seen.n, 1);
     expect(&seen, 0, TENSOR, SHARED + 2);
     connect(log, "SHM/direct");
+    nccl_log_flush(log, true, false);
     expect(&seen, 1, WORLD, SHARED);
     expect(&seen, 2, WORLD, SHARED + 1);
     nccl_log_close(log);
@@ -423,6 +478,7 @@ static void channels_speak_for_themselves(void **state)
     call(log, 0xd0, 4);
     call(log, WORLD, 4);
     connect(log, "P2P/CUMEM");
+    nccl_log_flush(log, true, false);
     expect_conns(&seen, 0, WORLD, false);
     nccl_log_close(log);
 }
@@ -457,6 +513,8 @@ int main(void)
         cmocka_unit_test(neither_side_grows),
         cmocka_unit_test(without_calls_the_last_set_up_is_likely),
         cmocka_unit_test(the_first_called_is_connected_first),
+        cmocka_unit_test(calls_at_one_time_have_no_order),
+        cmocka_unit_test(calls_that_lag_decide_nothing),
         cmocka_unit_test(calls_tell_where_no_process_was_asked_for),
         cmocka_unit_test(connections_wait_for_calls),
         cmocka_unit_test(lines_that_wait_for_calls_keep_their_order),

@@ -120,7 +120,7 @@ static int dump(const char *path, int64_t pid, const char *host, size_t piece)
     }
     while ((n = fread(bytes, 1, piece, file)) > 0)
         nccl_log_feed(log, bytes, n);
-    nccl_log_flush(log, true);
+    nccl_log_flush(log, true, true);
     print_counts(nccl_log_counted(log));
     nccl_log_close(log);
     free(bytes);
