@@ -96,10 +96,21 @@ static void gather_bucket(const struct stage *s, int chunk, int bucket)
         beside(in, GATHER_STREAM, parameter_event(s, chunk, bucket));
 }
 
+/* Buckets of all chunks, which follow: one launch. */
+static void coalesce(const struct stage *s)
+{
+    const int n = s->job->chunks * s->options->buckets;
+
+    if (s->job->coalesce && n)
+        program_group(s->p, n)->stream = stage_stream(s, COMM_DP);
+}
+
 static void gather_buckets(const struct stage *s)
 {
     int chunk, i;
 
+    if (!s->job->gather_ahead)
+        coalesce(s);
     for (chunk = 0; chunk < s->job->chunks; chunk++)
         for (i = 0; i < s->options->buckets; i++)
             gather_bucket(s, chunk, i);
@@ -243,6 +254,7 @@ static void reduce_late(const struct stage *s)
 
     if (!has_buckets(s) || s->job->overlap || s->job->zero == 2)
         return;
+    coalesce(s);
     for (chunk = 0; chunk < s->job->chunks; chunk++)
         for (i = 0; i < s->options->buckets; i++)
             reduce_bucket(s, i);

@@ -136,7 +136,7 @@ static void begin_task(struct simulation *s, int r, int stream)
     st->start_ns = latest(task->ready_ns, st->now_ns,
                           latest(after->at_ns, turns->end_ns, 0));
     st->end_ns = 0;
-    if (in->call == COLLECTIVE)
+    if (in[in->call == GROUP].call == COLLECTIVE)
         meet(s, r, stream);
     else
         transfer(s, r, stream);

@@ -117,7 +117,8 @@ enum call {
     COLLECTIVE,
     SEND,
     RECV,
-    GROUP, /* a bracket around the n sends and recvs that follow */
+    GROUP, /* a bracket around the n messages, or collectives of one kind on one
+              communicator, that follow */
     WAIT,  /* the compute stream waits for an event */
     MARK
 };
@@ -315,7 +316,7 @@ void simulation_done(struct simulation *s, int r, int stream, int64_t end_ns);
 /* The instruction that the stream is at. */
 const struct instruction *stream_task(const struct rank *rank, int stream);
 
-/* Rank r has come to a collective. */
+/* Rank r has come to a collective or a group of them. */
 void meet(struct simulation *s, int r, int stream);
 /* Rank r has come to a send, a recv or a group of them. */
 void transfer(struct simulation *s, int r, int stream);
