@@ -282,13 +282,20 @@ static void program_part(struct program *p, const struct layout *layout, int r,
         program_step(p, layout, r, number);
 }
 
+static void program_begin(struct program *p, const struct layout *layout, int r,
+                          int number)
+{
+    program_setup(p, layout, r, number);
+    if (layout->options->sweep)
+        program_sweep(p, layout, r, number);
+}
+
 static void run_steps(struct simulation *s, struct files *files, int n)
 {
-    int step, r;
+    int step;
 
     for (step = 0; step < n; step++) {
-        for (r = 0; r < s->layout->nranks; r++)
-            program_part(&s->ranks[r].program, s->layout, r, step);
+        simulation_call(s, program_part, step);
         simulation_run(s);
         files_add(files);
     }
@@ -319,10 +326,8 @@ static void simulate(struct simulation *s, struct files *files,
     for (r = 0; r < s->layout->nranks; r++) {
         s->ranks[r].host_ns = 10000;
         s->ranks[r].streams[COMPUTE_STREAM].now_ns = 5000000;
-        program_setup(&s->ranks[r].program, s->layout, r);
-        if (o->sweep)
-            program_sweep(&s->ranks[r].program, s->layout, r);
     }
+    simulation_call(s, program_begin, 0);
     simulation_run(s);
     if (!o->sweep)
         run_steps(s, files, steps_for(s, o));

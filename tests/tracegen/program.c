@@ -63,3 +63,14 @@ int64_t program_ops(const struct program *p)
              p->code[i].call == RECV;
     return n;
 }
+
+int program_of(const struct layout *layout, int rank)
+{
+    const struct options *o = layout->options;
+
+    /* Experts get other tokens on each rank; of a sweep, two ranks send. */
+    if (o->job.experts > 1 || o->sweep)
+        return rank;
+    return layout_coordinate(layout, rank, PP) * o->degree[CP] +
+           layout_coordinate(layout, rank, CP);
+}

@@ -51,8 +51,12 @@ static int lane_of(struct rank *rank, const struct op_class *class)
 static int class_of(struct rank *rank, const struct op_class *class)
 {
     struct wanted w = {.rank = rank, .class = *class};
-    int n = index_number(&rank->class_index, hash_of(class), is_class, &w);
+    int n = rank->nclasses ? rank->classes[rank->last_class].next : 0;
 
+    /* Mostly calls follow each other as they did before. */
+    if (n < rank->nclasses && is_class(&w, n))
+        return n;
+    n = index_number(&rank->class_index, hash_of(class), is_class, &w);
     if (n < rank->nclasses)
         return n;
     rank->classes =
@@ -93,6 +97,8 @@ struct record *record_add(struct rank *rank, const struct instruction *in,
     record = &rank->records[rank->nrecords++];
     rank->nops++;
     *record = (struct record){.cls = class_of(rank, &class), .group = group};
+    rank->classes[rank->last_class].next = record->cls;
+    rank->last_class = record->cls;
     record->ordinal = rank->lanes[rank->classes[record->cls].lane].n++;
     record->enter_ns = enter(rank, group ? HOST_GROUPED_NS : HOST_CALL_NS);
     return record;

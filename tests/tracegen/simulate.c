@@ -9,6 +9,7 @@ void simulation_init(struct simulation *s, const struct layout *layout)
 
     *s = (struct simulation){.layout = layout};
     s->ranks = zeros(n, sizeof(*s->ranks));
+    s->programs = zeros(n, sizeof(*s->programs));
     s->awake = zeros(n, sizeof(*s->awake));
     s->meetings = zeros((unsigned long)layout->ncomms, sizeof(*s->meetings));
     for (i = 0; i < layout->ncomms; i++)
@@ -22,7 +23,6 @@ static void release_rank(struct rank *rank)
 
     for (i = 0; i < STREAMS; i++)
         free(rank->streams[i].tasks);
-    free(rank->program.code);
     free(rank->records);
     free(rank->classes);
     free(rank->class_index.slots);
@@ -34,12 +34,15 @@ void simulation_release(struct simulation *s)
 {
     int i;
 
-    for (i = 0; i < s->layout->nranks; i++)
+    for (i = 0; i < s->layout->nranks; i++) {
         release_rank(&s->ranks[i]);
+        free(s->programs[i].code);
+    }
     for (i = 0; i < s->layout->ncomms; i++)
         free(s->meetings[i].streams);
     edges_release(s);
     free(s->ranks);
+    free(s->programs);
     free(s->awake);
     free(s->meetings);
 }
@@ -66,7 +69,7 @@ const struct instruction *stream_task(const struct rank *rank, int stream)
 {
     const struct stream *st = &rank->streams[stream];
 
-    return &rank->program.code[st->tasks[st->done].at];
+    return &rank->program->code[st->tasks[st->done].at];
 }
 
 /* The calls on the communicator of a call; those of a group are on one. */
@@ -237,7 +240,7 @@ static void mark(struct rank *rank, const struct instruction *in)
 static bool step_rank(struct simulation *s, int r)
 {
     struct rank *rank = &s->ranks[r];
-    const struct instruction *in = &rank->program.code[rank->pc];
+    const struct instruction *in = &rank->program->code[rank->pc];
 
     switch (in->call) {
     case COMPUTE:
@@ -269,7 +272,7 @@ static bool is_done(const struct rank *rank)
     for (i = 0; i < STREAMS; i++)
         if (rank->streams[i].done < rank->streams[i].ntasks)
             return false;
-    return rank->pc == rank->program.n;
+    return rank->pc == rank->program->n;
 }
 
 static void end_run(struct rank *rank)
@@ -280,7 +283,24 @@ static void end_run(struct rank *rank)
         abort(); /* a deadlock is a fault of the program above */
     for (i = 0; i < STREAMS; i++)
         rank->streams[i].done = rank->streams[i].ntasks = 0;
-    rank->program.n = rank->pc = 0;
+    rank->pc = 0;
+}
+
+void simulation_call(struct simulation *s,
+                     void (*make)(struct program *p,
+                                  const struct layout *layout, int rank,
+                                  int number),
+                     int number)
+{
+    int r;
+
+    for (r = 0; r < s->layout->nranks; r++) {
+        struct program *program = &s->programs[program_of(s->layout, r)];
+
+        if (!program->n)
+            make(program, s->layout, r, number);
+        s->ranks[r].program = program;
+    }
 }
 
 void simulation_run(struct simulation *s)
@@ -292,9 +312,11 @@ void simulation_run(struct simulation *s)
     while (s->nawake) {
         r = next_awake(s);
         begin_tasks(s, r);
-        while (s->ranks[r].pc < s->ranks[r].program.n && step_rank(s, r))
+        while (s->ranks[r].pc < s->ranks[r].program->n && step_rank(s, r))
             ;
     }
     for (r = 0; r < s->layout->nranks; r++)
         end_run(&s->ranks[r]);
+    for (r = 0; r < s->layout->nranks; r++)
+        s->programs[r].n = 0;
 }

@@ -8,9 +8,10 @@ static bool shares_parameters(const struct stage *s)
     return stage_size(s, COMM_DP) > 1 && s->job->zero != 3;
 }
 
-void program_setup(struct program *p, const struct layout *layout, int rank)
+void program_setup(struct program *p, const struct layout *layout, int rank,
+                   int number)
 {
-    struct stage s = stage_of(p, layout, rank, 0);
+    struct stage s = stage_of(p, layout, rank, number);
     int i;
 
     for (i = 0; i < s.options->barriers; i++)
@@ -68,14 +69,14 @@ static void train(const struct stage *s, enum segment_kind kind)
 }
 
 void program_step(struct program *p, const struct layout *layout, int rank,
-                  int step)
+                  int number)
 {
-    struct stage s = stage_of(p, layout, rank, step);
-    const bool warm = step >= s.job->warm_up;
+    struct stage s = stage_of(p, layout, rank, number);
+    const bool warm = number >= s.job->warm_up;
 
-    if (is_time(s.options->eval_every, step))
+    if (is_time(s.options->eval_every, number))
         evaluate(&s);
-    if (is_time(s.job->checkpoint_every, step))
+    if (is_time(s.job->checkpoint_every, number))
         save(&s);
     if (!warm)
         s.slowness = WARM_UP_SLOWNESS;
@@ -84,11 +85,13 @@ void program_step(struct program *p, const struct layout *layout, int rank,
 }
 
 /* nccl-tests' order: size by size, iteration by iteration. */
-void program_sweep(struct program *p, const struct layout *layout, int rank)
+void program_sweep(struct program *p, const struct layout *layout, int rank,
+                   int number)
 {
     int place = layout->place_in[rank][COMM_WORLD], i;
     uint64_t count;
 
+    (void)number;
     for (count = 256; count <= 1 << 22; count *= 4)
         for (i = 0; i < 25; i++)
             program_collective(p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_FLOAT32,

@@ -195,14 +195,18 @@ void program_wait(struct program *p, int event);
 /* Rows of table op that the program leads to. */
 int64_t program_ops(const struct program *p);
 
-/* Appends what rank does before the first step, in step number step, in a
- * forward pass of inference, in a benchmark. */
-void program_setup(struct program *p, const struct layout *layout, int rank);
+/* Append what rank does before the first step, in a step, in a forward pass of
+ * inference, in a benchmark; number counts steps and passes. */
+void program_setup(struct program *p, const struct layout *layout, int rank,
+                   int number);
 void program_step(struct program *p, const struct layout *layout, int rank,
-                  int step);
+                  int number);
 void program_forward(struct program *p, const struct layout *layout, int rank,
                      int number);
-void program_sweep(struct program *p, const struct layout *layout, int rank);
+void program_sweep(struct program *p, const struct layout *layout, int rank,
+                   int number);
+/* Ranks with the same number are given the same program. */
+int program_of(const struct layout *layout, int rank);
 
 struct record { /* one op */
     int64_t start_ns, enter_ns, gpu_ns;
@@ -219,7 +223,7 @@ struct op_class {
     enum comm_kind comm;
     int type, redop, peer, stream;
     uint64_t count;
-    int lane;
+    int lane, next; /* next: the class that came after it last time */
 };
 
 struct segment { /* a step, evaluation, ... */
@@ -267,7 +271,7 @@ struct index { /* from keys to numbers */
 };
 
 struct rank {
-    struct program program;
+    const struct program *program;
     int pc;
     bool issued;      /* the instruction there, which is waited for */
     int64_t host_ns;  /* when the host is free to call */
@@ -279,7 +283,8 @@ struct rank {
     int64_t nops;           /* so far */
     int nrecords, capacity; /* the last of them */
     struct record *records;
-    int nclasses, class_capacity, nlanes, lane_capacity, groups;
+    int nclasses, class_capacity, last_class;
+    int nlanes, lane_capacity, groups;
     struct op_class *classes;
     struct lane *lanes;
     struct index class_index;
@@ -298,6 +303,7 @@ struct meeting { /* the collective that a communicator's ranks come to */
 struct simulation {
     const struct layout *layout;
     struct rank *ranks;
+    struct program *programs; /* ranks that call the same share one */
     struct meeting *meetings; /* per communicator */
     struct edge *edges;       /* per (communicator, source, destination) */
     int nedges, edge_capacity;
@@ -309,6 +315,12 @@ struct simulation {
 
 void simulation_init(struct simulation *s, const struct layout *layout);
 void simulation_release(struct simulation *s);
+/* Every rank calls what make appends for it. */
+void simulation_call(struct simulation *s,
+                     void (*make)(struct program *p,
+                                  const struct layout *layout, int rank,
+                                  int number),
+                     int number);
 /* Runs every rank's program to its end and empties it. */
 void simulation_run(struct simulation *s);
 /* What that stream of rank r has begun is done. */
