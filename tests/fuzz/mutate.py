@@ -1,14 +1,17 @@
-"""mutate.py SEED COUNT: damages trace files and rings at random and demands
-that every command answers with exit 0, or with exit 2 and one line, and never
-dies. Prints the seed of each round, so that a failure can be repeated."""
+"""mutate.py SEED COUNT: damages trace files, rings and digests at random and
+demands that every command answers with exit 0, or with exit 2 and one line, and
+never dies; and that digests of damaged traces say what those say. Prints the
+seed of each round, so that a failure can be repeated."""
 import glob
 import json
 import os
 import random
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
 import jobs  # noqa: E402
@@ -18,6 +21,7 @@ COMMANDS = (["report"], ["report", "--json"], ["ops"], ["groups"], ["model"],
             ["ops", "--json"], ["groups", "--json"], ["merge", "--db", "OUT"],
             ["report", "--reference", "CLEAN"],
             ["stacks"], ["stacks", "--json"])
+SAME = (["report", "--json"], ["ops", "--json"], ["stacks"], ["groups"])
 INTERESTING = (b"\x00" * 8, b"\xff" * 8, b"\x7f" + b"\xff" * 7,
                b"\x80" + b"\x00" * 7, b"\xff" * 4, b"\x01")
 
@@ -66,6 +70,46 @@ def sql_damage(rng, path):
     db.close()
 
 
+def packed_damage(rng, path):
+    """Wrong bytes in what is packed, which zlib takes for whole."""
+    db = sqlite3.connect(path)
+    try:
+        table, column = rng.choice((("packed", "data"), ("packed", "data"),
+                                    ("digest", "ring")))
+        row, blob = rng.choice(db.execute("SELECT rowid, %s FROM %s" %
+                                          (column, table)).fetchall())
+        blob = zlib.compress(damage(rng, zlib.decompress(blob)))
+        db.execute("UPDATE %s SET %s = ? WHERE rowid = ?" % (table, column),
+                   (blob, row))
+        db.commit()
+    except (sqlite3.Error, TypeError, zlib.error):
+        pass  # a digest without a ring, or one that was damaged before
+    db.close()
+
+
+def add_ring(path):
+    """Opens the trace's end, and leaves a ring of calls beside it."""
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE process SET end_ns = NULL")
+        uuid, = db.execute("SELECT uuid FROM process").fetchone()
+        comm, = db.execute("SELECT min(id) FROM comm").fetchone()
+        first, = db.execute("SELECT max(id) FROM op").fetchone()
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('ring_tail', ?)",
+                   (str(first),))
+    kinds, n = (0, 0, 1, 2, 3, 5, 6, 0, 4, 0), 16
+    ring = struct.pack("<8sIIQIiqq40s40s2048sQ56xQI", b"ctring\n\0", 2, n, 1, 1,
+                       -1, 0, 0, b"boot", uuid.encode(), b"/nowhere",
+                       first + len(kinds), first, 0).ljust(4096, b"\0")
+    slots = [b""] * n
+    for position, kind in enumerate(kinds, first):
+        slots[position % n] = struct.pack(
+            "<QqqiIIHHQQQQQiiiiqI", position << 2 | 2, 10**9, 10**9 + 5000, 0, 9,
+            comm, kind, 0, 0, position if kind != 4 else first, 1000, 1, 1, 7, 0,
+            -1, 0, 0, 0)
+    with open(path + ".ring", "wb") as f:
+        f.write(ring + b"".join(s.ljust(128, b"\0") for s in slots))
+
+
 def is_answer(command, done):
     if done.returncode == 2:
         return done.stderr.count(b"\n") == 1
@@ -74,15 +118,37 @@ def is_answer(command, done):
     return done.returncode == 0
 
 
+def say_same(command, work, tmp):
+    """None, or how digests of the traces in work differ from those."""
+    digests = os.path.join(tmp, "digests")
+    shutil.rmtree(digests, ignore_errors=True)
+    made = subprocess.run([jobs.COMMTRACE, "digest", "-o", digests, work],
+                          capture_output=True, timeout=60)
+    if made.returncode not in (0, 2) or any(
+            not line.startswith(b"commtrace digest: ")
+            for line in made.stderr.splitlines()):
+        return made
+    of_traces, of_digests = (
+        subprocess.run([jobs.COMMTRACE, *command, folder], capture_output=True,
+                       timeout=60) for folder in (work, digests))
+    return None if (of_digests.returncode, of_digests.stdout,
+                    of_digests.stderr) == (
+        of_traces.returncode, of_traces.stdout, of_traces.stderr) else of_digests
+
+
 def one(rng, tmp, clean, seed):
     work = os.path.join(tmp, "work")
     shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(clean, work)
+    of_digests = rng.random() < 0.4
+    shutil.copytree(clean + ".digests" if of_digests else clean, work)
     victims = []
     for _ in range(rng.choice((1, 1, 3))):
         victim = rng.choice(sorted(glob.glob(os.path.join(work, "*"))))
         victims.append(os.path.basename(victim))
-        if victim.endswith(".db") and rng.random() < 0.6:
+        if of_digests and rng.random() < 0.6:
+            packed_damage(rng, victim)
+            continue
+        if not victim.endswith(".ring") and rng.random() < 0.6:
             sql_damage(rng, victim)
             continue
         with open(victim, "rb") as f:
@@ -101,6 +167,14 @@ def one(rng, tmp, clean, seed):
                       "/tmp/commtrace-fuzz-%d" %
                       (seed, command, " ".join(victims), done.returncode,
                        done.stderr[:400], seed))
+    other = None if of_digests else say_same(rng.choice(SAME), work, tmp)
+    if other:
+        shutil.copytree(work, "/tmp/commtrace-fuzz-%d" % seed,
+                        dirs_exist_ok=True)
+        jobs.fail("seed %d: digests of damaged %s: exit %d, stderr %r; traces "
+                  "kept in /tmp/commtrace-fuzz-%d" %
+                  (seed, " ".join(victims), other.returncode,
+                   other.stderr[:400], seed))
 
 
 def main():
@@ -113,6 +187,9 @@ def main():
                         "--out", clean], check=True, capture_output=True)
         for path in glob.glob(os.path.join(clean, "*.json")):
             os.remove(path)
+        add_ring(sorted(glob.glob(os.path.join(clean, "*.db")))[1])
+        subprocess.run([jobs.COMMTRACE, "digest", "-o", clean + ".digests",
+                        clean], check=True, capture_output=True)
         for s in range(seed, seed + count):
             one(random.Random(s), tmp, clean, s)
     print("seeds %d..%d: %d damaged traces, no command died" %
