@@ -47,74 +47,114 @@ static void skip(struct ct_trace *trace, const char *reason)
         ct_arena_text(trace->arena, reason, strlen(reason));
 }
 
-/* Digests of two files, which say what those would: else it is the digest that
- * is there too often. */
-static bool are_of_two(const struct ct_process *a, const struct ct_process *b)
+/* The same process may be named twice, or a folder and a copy of it, or a trace
+ * and its digest: keys of processes, and of each the load that tells most. */
+struct identities {
+    struct ct_intern uuids;
+    int *key_of; /* by load */
+    int *best;   /* load, by key */
+};
+
+static bool tells_more(const struct ct_process *a, const struct ct_process *b)
 {
-    return a->file != a->path && b->file != b->path &&
-           strcmp(a->path, b->path) != 0;
+    const bool closed = a->end_ns != CT_NO_TIME;
+
+    if (closed != (b->end_ns != CT_NO_TIME))
+        return closed;
+    return a->nops != b->nops ? a->nops > b->nops : a->last_ns > b->last_ns;
 }
 
-/* The same process may be named twice, or a folder and a copy of it. */
-static void take(struct ct_trace *trace, struct loading *load,
-                 struct ct_intern *uuids, int *first_of)
+static int key_of(struct ct_intern *uuids, const struct ct_process *p)
+{
+    const int n = uuids->n;
+
+    if (*p->uuid)
+        return ct_intern_add(uuids, p->uuid, strlen(p->uuid));
+    return ct_intern_add(uuids, &n, sizeof(n)); /* a key that no uuid is */
+}
+
+static void identify(struct identities *ids, const struct loading *loads, int n)
+{
+    int i;
+
+    ids->key_of = ct_alloc((size_t)n, sizeof(*ids->key_of));
+    ids->best = ct_alloc((size_t)n, sizeof(*ids->best));
+    for (i = 0; i < n; i++) {
+        const int before = ids->uuids.n;
+        int key;
+
+        if (loads[i].result != CT_LOADED)
+            continue;
+        key = ids->key_of[i] = key_of(&ids->uuids, &loads[i].process);
+        if (key == before ||
+            tells_more(&loads[i].process, &loads[ids->best[key]].process))
+            ids->best[key] = i;
+    }
+}
+
+static void forget(struct identities *ids)
+{
+    ct_intern_release(&ids->uuids);
+    free(ids->key_of);
+    free(ids->best);
+}
+
+/* Digests of two files say what those would; else it is the digest that is
+ * there too often. */
+static void skip_double(struct ct_trace *trace, const struct ct_process *p,
+                        const struct ct_process *taken)
+{
+    const bool of_two = p->file != p->path && taken->file != taken->path &&
+                        strcmp(p->path, taken->path) != 0;
+    char reason[MAX_REASON];
+
+    snprintf(reason, sizeof(reason), "%s: same process as %s",
+             of_two ? p->path : p->file, of_two ? taken->path : taken->file);
+    skip(trace, reason);
+}
+
+static void take(struct ct_trace *trace, const struct loading *load)
 {
     const struct ct_process *p = &load->process;
     char reason[MAX_REASON];
-    const struct ct_process *first;
-    int n = uuids->n, i = 0;
 
-    if (*p->uuid)
-        i = ct_intern_add(uuids, p->uuid, strlen(p->uuid));
-    else /* a key that no uuid is */
-        i = ct_intern_add(uuids, &n, sizeof(n));
-    if (i == n) {
-        first_of[i] = trace->nprocesses;
-        memcpy(&trace->processes[trace->nprocesses],
-               load->parts ? load->parts : p,
-               (size_t)load->nparts * sizeof(*p));
-        trace->nprocesses += load->nparts;
-        if (p->ring_refused) {
-            snprintf(reason, sizeof(reason),
-                     "%s: the last operations of %s are in it", p->ring_refused,
-                     p->path);
-            skip(trace, reason);
-        }
-        return;
+    memcpy(&trace->processes[trace->nprocesses], load->parts ? load->parts : p,
+           (size_t)load->nparts * sizeof(*p));
+    trace->nprocesses += load->nparts;
+    if (p->ring_refused) {
+        snprintf(reason, sizeof(reason),
+                 "%s: the last operations of %s are in it", p->ring_refused,
+                 p->path);
+        skip(trace, reason);
     }
-    first = &trace->processes[first_of[i]];
-    if (are_of_two(p, first))
-        snprintf(reason, sizeof(reason), "%s: same process as %s", p->path,
-                 first->path);
-    else
-        snprintf(reason, sizeof(reason), "%s: same process as %s", p->file,
-                 first->file);
-    skip(trace, reason);
 }
 
 /* In the order of files, whatever thread was done first. */
 static void collect(struct ct_trace *trace, const struct ct_files *files,
                     struct loading *loads)
 {
-    int *first_of = ct_alloc((size_t)files->n, sizeof(*first_of));
-    struct ct_intern uuids = {0};
-    int i, n = 0;
+    struct identities ids = {0};
+    int i, best, n = 0;
 
     for (i = 0; i < files->n; i++)
         n += loads[i].nparts;
+    identify(&ids, loads, files->n);
     trace->processes =
         ct_arena_alloc(trace->arena, (size_t)n, sizeof(*trace->processes));
     trace->skipped = ct_arena_alloc(trace->arena, 2 * (size_t)files->n,
                                     sizeof(*trace->skipped));
     for (i = 0; i < files->n; i++) {
-        if (loads[i].result == CT_LOADED)
-            take(trace, &loads[i], &uuids, first_of);
+        best = ids.best[ids.key_of[i]];
+        if (loads[i].result == CT_LOADED && best == i)
+            take(trace, &loads[i]);
+        else if (loads[i].result == CT_LOADED)
+            skip_double(trace, &loads[i].process, &loads[best].process);
         else if (loads[i].result == CT_FAILED || files->files[i].named)
             skip(trace, loads[i].error);
-        ct_arena_merge(trace->arena, loads[i].arena);
     }
-    ct_intern_release(&uuids);
-    free(first_of);
+    for (i = 0; i < files->n; i++)
+        ct_arena_merge(trace->arena, loads[i].arena);
+    forget(&ids);
 }
 
 static void load_all(struct ct_trace *trace, const struct ct_files *files)

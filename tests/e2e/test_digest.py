@@ -78,6 +78,34 @@ def generate(tracegen, folder, *words):
                    stdout=subprocess.DEVNULL)
 
 
+def sums_of_ops():
+    """Table op_stat, which is for people."""
+    for path in glob.glob("whole/*"):
+        trace = sqlite3.connect("closed/" + os.path.basename(path)[:-7])
+        wanted = trace.execute(
+            "SELECT class, count(*), min(enter_ns), max(enter_ns), sum(host_ns),"
+            " count(gpu_ns), sum(gpu_ns), min(gpu_ns), max(gpu_ns) FROM op"
+            " GROUP BY class ORDER BY class").fetchall()
+        found = sqlite3.connect(path).execute("SELECT * FROM op_stat").fetchall()
+        if not wanted or found != wanted:
+            jobs.fail("op_stat of %s: %s, not %s" % (path, found, wanted))
+
+
+def old():
+    """A trace of schema version 1, which lacks tables and columns."""
+    os.mkdir("old")
+    with sqlite3.connect("old/host.1.1.db") as db, \
+            open(os.path.join(jobs.HERE, "..", "unit", "trace_version1.sql")) \
+            as sql:
+        db.executescript(sql.read())
+        db.execute("PRAGMA application_id = %d" % 0x43545243)
+        db.execute("PRAGMA user_version = 1")
+    wanted = answers("old")
+    digest("of_old", "old")
+    expect_same("old", answers("of_old"), wanted)
+    print("old: schema version 1")
+
+
 def closed(tracegen):
     """Traces of a job that ended well; and what digests cost."""
     generate(tracegen, "closed", "--tp", "2", "--pp", "2", "--dp", "2",
@@ -94,6 +122,7 @@ def closed(tracegen):
     shutil.copytree("whole", "before")
     digest("whole", "closed")
     same_files("before", "whole")
+    sums_of_ops()
     print("closed: %d ops in %d bytes, of %d" % (ops, bytes_in("whole"),
                                                  bytes_in("closed")))
     return wanted
@@ -238,6 +267,36 @@ def make_bad(folder, one, another):
             "z_again.db": "same process as"}
 
 
+def jobs_in(answer):
+    """What a report says of jobs, but for the files that it skipped."""
+    said = jobs.json.loads(answer[1])["jobs"]
+    for job in said:
+        job["quality"].pop("skipped")
+        job["verdict"].pop("complete")
+        job["verdict"].pop("data")
+    return said
+
+
+def stale():
+    """Of two files of one process the one that tells more counts, whichever is
+    named first: a digest made while it ran is no reason to know less."""
+    shutil.copytree("closed", "early")
+    for path in glob.glob("early/*.db"):
+        with sqlite3.connect(path) as db:
+            db.execute("DELETE FROM op WHERE id > 100")
+            db.execute("UPDATE process SET end_ns = NULL")
+    digest("of_early", "early")
+    wanted = jobs_in(run("report", "--json", "closed"))
+    for folders in ("of_early", "closed"), ("closed", "of_early"):
+        answer = run("report", "--json", *folders)
+        if jobs_in(answer) != wanted:
+            jobs.fail("%s: %s" % (folders, answer[1]))
+        if any("skipped of_early/" not in line or "same process as closed/" not
+               in line for line in answer[2].splitlines()):
+            jobs.fail("%s: %s" % (folders, answer[2]))
+    print("stale: the trace counts")
+
+
 def bad(tracegen):
     """Files that are none beside those that are: each is named, by the traces
     and by their digests alike; so are two jobs."""
@@ -245,8 +304,11 @@ def bad(tracegen):
              "--steps", "6")
     generate(tracegen, "second", "--dp", "2", "--steps", "5", "--seed", "9")
     traces = sorted(glob.glob("bad/*.db"))
+    jobs_alone = jobs_in(run("report", "--json", "bad", "second"))
     sayings = make_bad("bad", traces[0], traces[1])
     wanted = answers("bad", "second")
+    if jobs_in(wanted["report --json"]) != jobs_alone or len(jobs_alone) != 2:
+        jobs.fail("jobs among bad files: %s" % wanted["report --json"][1])
     skipped = wanted["report"][2].splitlines()
     for name, words in sayings.items():
         if not any(name in line and words in line for line in skipped):
@@ -255,8 +317,6 @@ def bad(tracegen):
             jobs.fail("the report does not name %s" % name)
     if len(skipped) != len(sayings):
         jobs.fail("skipped: %s" % skipped)
-    if wanted["report --json"][1].count('"verdict"') < 2:
-        jobs.fail("two jobs: %s" % wanted["report --json"][1])
     _, err = digest("of_bad", "bad")
     # All but the copy, which has a digest like others.
     if len(err.splitlines()) != len(sayings) - 1:
@@ -279,6 +339,8 @@ def bad_digests():
     cut(os.path.join("whole", names[0]), paths[0], 5000)
     copy_with(os.path.join("whole", names[1]), paths[1],
               "UPDATE digest SET format = 99")
+    copy_with(os.path.join("whole", names[1]), "odd/y.db.digest",
+              "PRAGMA user_version = 99")
     copy_with(os.path.join("whole", names[2]), paths[2],
               "UPDATE packed SET data = zeroblob(50) WHERE name = 'op'")
     with open(paths[3], "w") as f:
@@ -287,6 +349,7 @@ def bad_digests():
     trace = os.path.join("closed", names[4].replace(".digest", ""))
     shutil.copy(trace, "odd")
     sayings = {names[0]: "truncated", names[1]: "newer version",
+               "y.db.digest": "newer version",
                names[2]: "packed rows of table op are damaged",
                names[3]: "not a database", "z.db.digest": "same process as",
                names[4]: "same process as"}
@@ -354,6 +417,8 @@ def main():
         running()
         bad(sys.argv[1])
         bad_digests()
+        stale()
+        old()
         refused()
 
 
