@@ -22,7 +22,7 @@ if(NOT COMMTRACE_SANITIZE) # the recorder is not loaded into foreign programs
 endif()
 
 find_program(SQLITE3_SHELL sqlite3 REQUIRED)
-foreach(name errors help json sql golden)
+foreach(name errors help json scale sql golden)
   add_test(NAME e2e.cli_${name} COMMAND sh
     ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_${name}.sh
     $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>

@@ -6,7 +6,7 @@ target_include_directories(trace_files PUBLIC
   ${CMAKE_CURRENT_LIST_DIR}/unit ${SQLITE3_INCLUDE} ${CMOCKA_INCLUDE})
 target_link_libraries(trace_files PUBLIC commtrace_trace ${CMOCKA_LIBRARY})
 
-foreach(name short_ns load recover choices clock kernels join links match rotation skew steps usage
+foreach(name short_ns progress load recover choices clock kernels join links match rotation skew steps usage
         graphs transfer settle stacks pack)
   add_executable(trace_${name} ${CMAKE_CURRENT_LIST_DIR}/unit/trace_${name}.c)
   target_link_libraries(trace_${name} PRIVATE trace_files)

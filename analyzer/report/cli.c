@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/parallel.h"
+
 enum {
     KEY_JSON = 256,
     KEY_REFERENCE,
@@ -20,6 +22,7 @@ enum {
     KEY_ROLE,
     KEY_IN_FLIGHT,
     KEY_LIMIT,
+    KEY_THREADS,
     KEY_SHARE,
     KEY_OUT = 'o'
 };
@@ -36,8 +39,17 @@ enum {
             0                                                              \
     }
 
+#define OPTION_THREADS                                                        \
+    {                                                                         \
+        "threads", KEY_THREADS, "N", 0,                                       \
+            "read with so many threads (default: COMMTRACE_THREADS, else as " \
+            "many as cores); the result does not depend on it",               \
+            0                                                                 \
+    }
+
 const struct argp_option cli_report_options[] = {
     OPTION_JSON,
+    OPTION_THREADS,
     OPTION_REFERENCE,
     {"db", KEY_DB, "FILE", 0, "write everything into one SQLite database, too",
      0},
@@ -45,6 +57,7 @@ const struct argp_option cli_report_options[] = {
 
 const struct argp_option cli_ops_options[] = {
     OPTION_JSON,
+    OPTION_THREADS,
     {"rank", KEY_RANK, "N", 0, "only this rank of the job", 0},
     {"step", KEY_STEP, "N", 0, "only this step", 0},
     {"kind", KEY_KIND, "NAME", 0,
@@ -60,24 +73,28 @@ const struct argp_option cli_ops_options[] = {
 
 const struct argp_option cli_stacks_options[] = {
     OPTION_JSON,
+    OPTION_THREADS,
     {"rank", KEY_RANK, "N", 0, "only calls of this rank of the job", 0},
     {"limit", KEY_LIMIT, "N", 0, "at most N stacks", 0},
     {"debug-dir", KEY_DEBUG_DIR, "DIR", 0,
      "where separate debug files are (default: /usr/lib/debug)", 0},
     {0}};
 
-const struct argp_option cli_plain_options[] = {OPTION_JSON, {0}};
+const struct argp_option cli_plain_options[] = {
+    OPTION_JSON, OPTION_THREADS, {0}};
 
 const struct argp_option cli_model_options[] = {
-    OPTION_JSON, OPTION_REFERENCE, {0}};
+    OPTION_JSON, OPTION_THREADS, OPTION_REFERENCE, {0}};
 
 const struct argp_option cli_merge_options[] = {
     OPTION_JSON,
+    OPTION_THREADS,
     {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0},
     {0}};
 
 const struct argp_option cli_digest_options[] = {
     OPTION_JSON,
+    OPTION_THREADS,
     {"out", KEY_OUT, "DIR", 0,
      "folder of the digests, made if it is not there (default: the current "
      "one)",
@@ -148,6 +165,15 @@ static error_t set_share(struct cli *cli, const char *text)
     return EINVAL;
 }
 
+static error_t set_threads(const struct cli *cli, char *text)
+{
+    const int64_t n = parse_number(cli, "threads", text, INT_MAX);
+
+    if (n < 0)
+        return EINVAL;
+    return n && setenv(CT_THREADS_VARIABLE, text, 1) ? errno : 0;
+}
+
 static error_t set_path(struct cli *cli, char *path)
 {
     cli->paths[cli->npaths++] = path;
@@ -193,6 +219,8 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
     case KEY_JSON:
         cli->json = true;
         return 0;
+    case KEY_THREADS:
+        return set_threads(cli, arg);
     case KEY_REFERENCE:
         cli->reference = arg;
         return 0;

@@ -17,6 +17,7 @@
 #include "trace/files.h"
 #include "trace/intern.h"
 #include "trace/parallel.h"
+#include "trace/progress.h"
 
 #define MOST_PATH 4096
 
@@ -94,6 +95,7 @@ static void digest_one(void *context, int i)
     if (!piece->reason)
         piece->result =
             ct_digest_write(piece->path, piece->target, &piece->done);
+    ct_progress_item();
 }
 
 /* What the report would not read, it says; here it is said, too. */
@@ -140,7 +142,10 @@ static int digest_files(const struct cli *cli, const struct ct_files *files)
     int status = 0;
 
     divide(&work, files, cli);
+    ct_progress_begin(cli->command);
+    ct_progress_stage("digesting traces", work.n);
     ct_parallel_for(work.n, digest_one, &work);
+    ct_progress_end();
     for (int i = 0; i < work.n; i++)
         if (count(&sum, &work.pieces[i], cli))
             status = CLI_EXIT_INPUT;

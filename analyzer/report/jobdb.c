@@ -9,6 +9,7 @@
 
 #include "commtrace/schema.def"
 #include "report/jobdb_insert.h"
+#include "trace/progress.h"
 
 void jobdb_note_error(struct jobdb *db)
 {
@@ -204,6 +205,7 @@ static void put_all(struct jobdb *db, const struct view_input *input)
             return;
         }
         job.view = &view;
+        ct_progress_stage("writing the database", 0);
         put_job(db, &job);
         job.first_instance += view.job->ninstances;
         job.first_usage += view.job->nusages;
@@ -245,9 +247,11 @@ int jobdb_write(const char *path, const struct view_input *input,
     unlink(temporary);
     sort_beside(path);
     open_database(&db, temporary);
+    ct_progress_begin(cli->command);
     if (!db.error[0])
         put_all(&db, input);
     close_database(&db);
+    ct_progress_end();
     sqlite3_free(sqlite3_temp_directory);
     sqlite3_temp_directory = NULL;
     if (replace(&db, temporary, path) == 0)

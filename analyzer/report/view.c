@@ -6,13 +6,18 @@
 
 #include "report/cost.h"
 #include "report/units.h"
+#include "trace/progress.h"
 
 static int open_trace(const struct cli *cli, char *const *paths, int npaths,
                       struct ct_trace **trace_p)
 {
     char error[4096] = "";
+    int failed;
 
-    if (ct_trace_open(paths, npaths, trace_p, error, sizeof error) == 0)
+    ct_progress_begin(cli->command);
+    failed = ct_trace_open(paths, npaths, trace_p, error, sizeof error);
+    ct_progress_end();
+    if (!failed)
         return 0;
     cli_fail(cli, "%s", error);
     return -1;
@@ -106,12 +111,11 @@ int view_print(const struct cli *cli, view_put_job *put)
     return status;
 }
 
-int view_open(struct view *view, const struct view_input *input, int number)
+static int fill(struct view *view, const struct view_input *input, int number)
 {
     const struct ct_trace *trace = input->trace;
     const struct ct_job *job = &trace->jobs[number];
 
-    memset(view, 0, sizeof *view);
     view->trace = trace;
     view->number = number;
     view->job = job;
@@ -119,15 +123,26 @@ int view_open(struct view *view, const struct view_input *input, int number)
     view->model = ct_model_build(trace, job);
     view->roles = ct_roles_build(trace, job);
     if (!view->model || !view->roles || cost_measure(view) < 0)
-        goto err;
+        return -1;
     ct_pipeline_measure(trace, job, view->roles, &view->pipeline);
     view->findings = ct_findings_build(trace, job, view->model, view->reference,
                                        view->roles);
-    if (view->findings)
-        return 0;
-err:
-    view_close(view);
-    return -1;
+    return view->findings ? 0 : -1;
+}
+
+int view_open(struct view *view, const struct view_input *input, int number)
+{
+    int failed;
+
+    memset(view, 0, sizeof *view);
+    fflush(stdout); /* may be the terminal that shows the progress */
+    ct_progress_begin("commtrace");
+    ct_progress_stage("comparing with models, looking for findings", 0);
+    failed = fill(view, input, number);
+    ct_progress_end();
+    if (failed)
+        view_close(view);
+    return failed;
 }
 
 void view_close(struct view *view)

@@ -8,6 +8,7 @@
 #include "trace/files.h"
 #include "trace/intern.h"
 #include "trace/parallel.h"
+#include "trace/progress.h"
 #include "trace/stages.h"
 
 #define MAX_REASON 1024
@@ -39,6 +40,7 @@ static void load_file(void *context, int i)
     if (load->result == CT_LOADED)
         load->parts =
             ct_trace_parts(&load->process, load->arena, &load->nparts);
+    ct_progress_item();
 }
 
 static void skip(struct ct_trace *trace, const char *reason)
@@ -163,6 +165,7 @@ static void load_all(struct ct_trace *trace, const struct ct_files *files)
         .files = files,
         .loads = ct_alloc((size_t)files->n, sizeof(*opening.loads))};
 
+    ct_progress_stage("reading traces", files->n);
     ct_parallel_for(files->n, load_file, &opening);
     collect(trace, files, opening.loads);
     free(opening.loads);
@@ -172,6 +175,7 @@ static void derive(struct ct_trace *trace)
 {
     int i;
 
+    ct_progress_stage("matching operations", 0);
     ct_trace_join(trace);
     for (i = 0; i < trace->njobs; i++) {
         struct ct_job *job = &trace->jobs[i];
