@@ -29,3 +29,9 @@ foreach(name errors help json scale sql golden)
     ${CMAKE_SOURCE_DIR}/samples/sql)
   set_tests_properties(e2e.cli_${name} PROPERTIES LABELS e2e TIMEOUT 120)
 endforeach()
+
+# The whole job beside the truth of what was generated.
+add_test(NAME e2e.match COMMAND ${PYTHON3} -B
+  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_match.py
+  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+set_tests_properties(e2e.match PROPERTIES LABELS e2e TIMEOUT 300)

@@ -26,6 +26,7 @@ void ct_trace_locate(struct ct_trace *trace, struct ct_job *job)
         ns[i] = NAN;
     ct_find_rotations(trace, job, rotates);
     ct_correct_skew(job, ns);
+    ct_place_meetings(trace, job, rotates, ns);
     for (i = 0; i < job->ninstances; i++) {
         struct ct_instance *instance = &job->instances[i];
         struct ct_spread spread;

@@ -4,7 +4,6 @@
 #include "trace/arena.h"
 #include "trace/locate.h"
 
-#define MOST_SKEW .6    /* of the shortest duration; beyond it kappa bends */
 #define LEAST_SHARE .05 /* of the calls that must be within */
 #define LEAST_CALLS 3
 #define ENOUGH 15 /* calls from which the first ones are left out */
@@ -28,7 +27,7 @@ static struct call call_of(const struct ct_instance *instance)
 
 static bool is_fit(const struct call *call)
 {
-    return call->skew <= MOST_SKEW * call->shortest;
+    return call->skew <= CT_MOST_SKEW * call->shortest;
 }
 
 static int compare_skews(const void *pa, const void *pb)

@@ -289,6 +289,41 @@ static void test_transfers(void **state)
     assert_memory_equal(waits[0], waits[1], sizeof waits[0]);
 }
 
+/* Ranks come up to five transfers apart, and transfers differ: each is found by
+ * the places of its ranks in time. */
+static void test_far_apart(void **state)
+{
+    struct job job = {
+        .nhosts = 2,
+        .per_host = 2,
+        .hosts = {{.ahead_s = 1000, .ppm = 0}, {.ahead_s = 50, .ppm = 1}},
+        .scatter_ns = 300,
+        .seed = 8};
+    double took[300], skew[300];
+    struct ct_trace *trace;
+    int i;
+
+    (void)state;
+    begin(&job);
+    for (i = 0; i < 300; i++) {
+        took[i] = 80e3 + 40e3 * draw(&job);
+        skew[i] = 5 * took[i] * draw(&job);
+        reduce(&job, i, S * i / 10, skew[i], took[i]);
+    }
+    trace = end(&job);
+    for (i = 0; i < 300; i++) {
+        const struct ct_instance *instance = files_instance(trace, 0, i);
+        const double seen = (double)instance->wait_max_ns;
+
+        assert_false(instance->skewed);
+        if (seen > took[i])
+            assert_true(fabs((double)instance->transfer_ns - took[i]) <
+                        .01 * took[i]);
+        assert_true(seen <= skew[i] + 2000);
+    }
+    files_close(trace, job.folder);
+}
+
 /* Nothing but messages: enough where they go both ways. */
 static void test_messages(void **state)
 {
@@ -413,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_outliers),
         cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_far_apart),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_one_boot),
         cmocka_unit_test(test_contradiction),
