@@ -24,6 +24,8 @@ SIGNATURES = [
     ("--tp 2 --sequence-parallel", {("TP", "all_gather"): 6 * L * M,
                                     ("TP", "reduce_scatter"): 4 * L * M}),
     ("--tp 2 --vocabulary", {("TP", "all_reduce"): 4 * L * M + 4 * M}),
+    ("--tp 2 --broadcast-batch", {("TP", "all_reduce"): 4 * L * M,
+                                  ("TP", "broadcast"): 4 * M}),
     ("--dp 4 --buckets 5 --overlap --own-streams", {("DP", "all_reduce"): 5}),
     ("--dp 4 --buckets 3 --zero 1", {("DP", "reduce_scatter"): 3,
                                      ("DP", "all_gather"): 3}),
@@ -57,6 +59,9 @@ SIGNATURES = [
      {("EP", "all_gather"): L // 4 * M, ("EP", "send"): 2 * 6 * L // 4 * M,
       ("EP", "recv"): 2 * 6 * L // 4 * M}),
     ("--pp 4", {("PP", "send"): M, ("PP", "recv"): M}),
+    ("--pp 2 --tp 2 --pipeline-over world", {
+        ("control", "send"): M, ("control", "recv"): M,
+        ("TP", "all_reduce"): 2 * L * M}),
     ("--pp 4 --schedule gpipe", {("PP", "send"): M, ("PP", "recv"): M}),
     ("--pp 4 --schedule zero-bubble", {("PP", "send"): M, ("PP", "recv"): M}),
     ("--pp 4 --schedule interleaved --chunks 2",
@@ -84,6 +89,8 @@ MIXTURES = [
     "--dp 2 --share-world --overlap --bucket-counts 2049000,7875584,6563840"
     " --buffers 53120,53 --scalars 0 --micro-batches 1 --barriers 0",
     "--tp 2 --pp 2 --serve --steps 40",
+    "--tp 2 --pp 4 --dp 2 --initialise --broadcast-batch --pipeline-over world"
+    " --schedule gpipe --hosts 2",
     "--dp 4 --sweep",
     "--dp 4 --zero 1 --coalesce --early-roots --buffers 53120,53 --warm-up 1",
 ]

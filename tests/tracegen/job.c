@@ -10,6 +10,7 @@
 static const char *const schedules[] = {"1f1b", "gpipe", "interleaved",
                                         "zero-bubble", NULL};
 static const char *const contexts[] = {"ring", "ulysses", "gather", NULL};
+static const char *const pipelines[] = {"pp", "world", NULL};
 static const char *const norms[] = {"world", "model", NULL};
 
 const struct job job_default = {.chunks = 1,

@@ -38,8 +38,11 @@ struct job {
     int experts;          /* ranks over which experts lie */
     int moe_every;        /* of the layers is one with experts */
     int native_alltoall;  /* ncclAlltoAll, not sends and recvs */
-    int coalesce;         /* buckets that are ready at once are one launch */
-    int early_roots;      /* of broadcasts that fit into buffers */
+    int initialise;       /* objects and seeds are exchanged before the start */
+    int batch;            /* is read by one rank of TP and broadcast */
+    int over_world;  /* messages of the pipeline use the world's communicator */
+    int coalesce;    /* buckets that are ready at once are one launch */
+    int early_roots; /* of broadcasts that fit into buffers */
     int sequence, recompute;
     int vocabulary;  /* embedding and loss are tensor parallel as well */
     int tie;         /* first and last stage share the embedding */

@@ -77,11 +77,29 @@ static void loss(const struct stage *s, int micro_batch)
     stage_collective(s, CT_OP_ALL_REDUCE, COMM_TP, CT_TYPE_FLOAT32, n);
 }
 
+/* Tokens and their positions; what they should have been and where. */
+static void broadcast_batch(const struct stage *s, int chunk, int micro_batch)
+{
+    const uint64_t n = stage_tokens(s, micro_batch);
+
+    if (!s->job->batch || stage_size(s, COMM_TP) == 1)
+        return;
+    if (stage_is_first(s, chunk)) {
+        stage_collective(s, CT_OP_BROADCAST, COMM_TP, CT_TYPE_INT64, n);
+        stage_collective(s, CT_OP_BROADCAST, COMM_TP, CT_TYPE_INT64, n);
+    }
+    if (stage_is_last(s, chunk)) {
+        stage_collective(s, CT_OP_BROADCAST, COMM_TP, CT_TYPE_INT64, n);
+        stage_collective(s, CT_OP_BROADCAST, COMM_TP, CT_TYPE_FLOAT32, n);
+    }
+}
+
 void stage_forward(const struct stage *s, int chunk, int micro_batch)
 {
     const bool vocabulary = s->job->vocabulary && stage_size(s, COMM_TP) > 1;
     int layer;
 
+    broadcast_batch(s, chunk, micro_batch);
     if (vocabulary && stage_is_first(s, chunk))
         reduce_tensor(s, micro_batch);
     for (layer = 0; layer < s->layers; layer++) {

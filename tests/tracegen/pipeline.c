@@ -14,9 +14,19 @@ struct messages {
 
 static const struct messages none = {NOBODY, NOBODY, NOBODY, NOBODY};
 
+static enum comm_kind pipeline_comm(const struct stage *s)
+{
+    return s->job->over_world ? COMM_WORLD : COMM_PP;
+}
+
 static int neighbour(const struct stage *s, int step)
 {
-    return (s->place + s->degree + step) % s->degree;
+    const struct layout *layout = s->layout;
+    const int place = (s->place + s->degree + step) % s->degree;
+
+    return s->job->over_world
+               ? layout->comms[layout->comm_of[s->rank][COMM_PP]].ranks[place]
+               : place;
 }
 
 static void message(const struct stage *s, enum call call, int step,
@@ -26,7 +36,7 @@ static void message(const struct stage *s, enum call call, int step,
 
     if (s->job->sequence)
         n /= (uint64_t)s->options->degree[TP];
-    program_message(s->p, call, COMM_PP, CT_TYPE_BFLOAT16, n ? n : 1,
+    program_message(s->p, call, pipeline_comm(s), CT_TYPE_BFLOAT16, n ? n : 1,
                     neighbour(s, step));
     s->p->code[s->p->n - 1].stream = stage_stream(s, COMM_PP);
 }

@@ -68,8 +68,9 @@ int program_of(const struct layout *layout, int rank)
 {
     const struct options *o = layout->options;
 
-    /* Experts get other tokens on each rank; of a sweep, two ranks send. */
-    if (o->job.experts > 1 || o->sweep)
+    /* Experts get other tokens on each rank; of a sweep, two ranks send; ranks
+     * of the world are others on each. */
+    if (o->job.experts > 1 || o->sweep || o->job.over_world)
         return rank;
     return layout_coordinate(layout, rank, PP) * o->degree[CP] +
            layout_coordinate(layout, rank, CP);

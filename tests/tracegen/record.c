@@ -78,8 +78,8 @@ static int64_t enter(struct rank *rank, int64_t host_ns)
     return at;
 }
 
-struct record *record_add(struct rank *rank, const struct instruction *in,
-                          enum comm_kind comm, int stream, int group)
+void record_add(struct rank *rank, const struct instruction *in,
+                enum comm_kind comm, int stream, int group)
 {
     struct op_class class = {.op = in->call == SEND   ? CT_OP_SEND
                                    : in->call == RECV ? CT_OP_RECV
@@ -101,5 +101,4 @@ struct record *record_add(struct rank *rank, const struct instruction *in,
     rank->last_class = record->cls;
     record->ordinal = rank->lanes[rank->classes[record->cls].lane].n++;
     record->enter_ns = enter(rank, group ? HOST_GROUPED_NS : HOST_CALL_NS);
-    return record;
 }

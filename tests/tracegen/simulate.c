@@ -163,7 +163,6 @@ static void add_records(const struct layout *layout, struct rank *rank, int r,
                                                in->call != COLLECTIVE);
     const int stream = in->stream, n = ops_of(in);
     const int group = grouped ? ++rank->groups : 0;
-    struct record *record = NULL;
     int i;
 
     if (in->call == GROUP)
@@ -171,10 +170,9 @@ static void add_records(const struct layout *layout, struct rank *rank, int r,
     for (i = 0; i < n; i++) {
         const int comm = layout->comm_of[r][in[i].comm];
 
-        record =
-            record_add(rank, &in[i], layout->comms[comm].kind, stream, group);
+        record_add(rank, &in[i], layout->comms[comm].kind, stream, group);
     }
-    record->last_of_group = grouped;
+    rank->records[rank->nrecords - 1].last_of_group = grouped;
     if (grouped)
         rank->host_ns += HOST_CALL_NS;
 }

@@ -8,6 +8,27 @@ static bool shares_parameters(const struct stage *s)
     return stage_size(s, COMM_DP) > 1 && s->job->zero != 3;
 }
 
+/* As torch.distributed's all_gather_object: how long they are, then they. */
+static void exchange_objects(const struct stage *s, enum comm_kind comm)
+{
+    if (stage_size(s, comm) == 1)
+        return;
+    stage_collective(s, CT_OP_ALL_GATHER, comm, CT_TYPE_INT64, 1);
+    stage_collective(s, CT_OP_ALL_GATHER, comm, CT_TYPE_UINT8,
+                     300 + 40 * (uint64_t)comm);
+}
+
+static void initialise(const struct stage *s)
+{
+    int comm;
+
+    for (comm = 0; comm < COMM_KINDS; comm++)
+        exchange_objects(s, (enum comm_kind)comm);
+    if (stage_size(s, COMM_TP) > 1)
+        stage_collective(s, CT_OP_BROADCAST, COMM_TP, CT_TYPE_INT64, 8);
+    program_compute(s->p, CHECKPOINT_LAYERS * s->options->compute_us);
+}
+
 void program_setup(struct program *p, const struct layout *layout, int rank,
                    int number)
 {
@@ -16,6 +37,8 @@ void program_setup(struct program *p, const struct layout *layout, int rank,
 
     for (i = 0; i < s.options->barriers; i++)
         program_collective(p, CT_OP_ALL_REDUCE, COMM_WORLD, CT_TYPE_INT32, 1);
+    if (s.job->initialise)
+        initialise(&s);
     for (i = 0; i < s.layers * s.job->chunks && shares_parameters(&s); i++)
         program_collective(p, CT_OP_BROADCAST, COMM_DP, CT_TYPE_FLOAT32,
                            s.options->bucket / 4);

@@ -348,8 +348,8 @@ struct instance {
 void truth_instance(struct simulation *s, const struct instance *instance);
 
 /* The op that an instruction leads to; its times on the GPU follow. */
-struct record *record_add(struct rank *rank, const struct instruction *in,
-                          enum comm_kind comm, int stream, int group);
+void record_add(struct rank *rank, const struct instruction *in,
+                enum comm_kind comm, int stream, int group);
 
 /* A lognormal factor around 1, the same for the same numbers. */
 double jittered(const struct options *o, uint64_t a, uint64_t b);
