@@ -81,8 +81,8 @@ static void count_op(struct ct_process *p, const struct ct_op_row *op)
         return;
     p->captured++;
     p->idle += runs == 0;
-    p->blind += !p->ngraph_launches;
-    if (p->ngraph_launches)
+    p->blind += !p->by_launches;
+    if (p->by_launches)
         p->replays = ct_add_time(p->replays, runs);
     if (graph != CT_NONE)
         p->graphs[graph].ops++;
@@ -93,6 +93,7 @@ void ct_graphs_count(struct ct_process *p)
     int64_t *runs = ct_alloc((size_t)p->ngraphs, sizeof(*runs));
     int i;
 
+    p->by_launches |= p->ngraph_launches > 0;
     for (i = 0; i < p->ngraph_launches; i++) {
         const struct ct_graph_launch_row *launch = &p->graph_launches[i];
 
@@ -133,7 +134,7 @@ static int step_at(const struct ct_process *p, int64_t at_ns)
     return low;
 }
 
-static int step_of(const struct ct_process *p, int64_t at_ns)
+int ct_graph_step_at(const struct ct_process *p, int64_t at_ns)
 {
     const int step = step_at(p, at_ns);
 
@@ -161,8 +162,8 @@ static struct placed *place_launches(const struct ct_process *p, int *n_p)
         const struct ct_graph_launch_row *launch = &p->graph_launches[i];
 
         if (ct_graph_launch_counts(launch))
-            placed[n++] =
-                (struct placed){step_of(p, launch->enter_ns), launch->graph};
+            placed[n++] = (struct placed){ct_graph_step_at(p, launch->enter_ns),
+                                          launch->graph};
     }
     qsort(placed, (size_t)n, sizeof(*placed), by_step);
     *n_p = n;

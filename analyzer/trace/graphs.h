@@ -13,6 +13,9 @@ int *ct_graphs_oldest_first(const struct ct_process *process);
 /* Sets ops, launches and runs of the process's graphs. */
 void ct_graphs_count(struct ct_process *process);
 
+/* The step in which a launch at that time was called; CT_NONE: in none. */
+int ct_graph_step_at(const struct ct_process *process, int64_t at_ns);
+
 /* Told for each step (CT_NONE: outside of all) in which ops of a graph ran. */
 typedef void ct_graph_runs_fn(void *context, int graph, int step, int64_t runs);
 void ct_graphs_by_step(const struct ct_process *process, ct_graph_runs_fn *told,

@@ -389,6 +389,7 @@ static void take_graphs(const struct splitting *s, int part,
         }
     out->runs = out->replays = 0;
     out->captured = out->idle = out->blind = 0;
+    out->by_launches = false;
     ct_graphs_count(out);
 }
 

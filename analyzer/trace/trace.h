@@ -223,7 +223,12 @@ struct ct_loss_row {
     int64_t n, first_ns, last_ns;
 };
 
-enum ct_step_kind { CT_STEP_STEADY, CT_STEP_WARM_UP, CT_STEP_OTHER };
+enum ct_step_kind {
+    CT_STEP_STEADY,
+    CT_STEP_WARM_UP,
+    CT_STEP_OTHER,
+    CT_STEP_CUT /* not all of it was chosen: see narrow.h */
+};
 
 struct ct_step_row {
     /* From the end of the step before (the first: from its first op) to the end
@@ -341,7 +346,10 @@ struct ct_process {
     int ngraphs, ngraph_launches;
     struct ct_graph_row *graphs;
     struct ct_graph_launch_row *graph_launches; /* in call order */
-    struct ct_op_row *ops;                      /* in call order */
+    bool by_launches;      /* launches were seen: captured ops count by them */
+    struct ct_op_row *ops; /* in call order */
+    int *op_ids;   /* what they were before some were taken out; NULL: none */
+    bool left_out; /* it is of no chosen rank, and has no ops: see narrow.h */
     struct ct_step_row *steps;
     struct ct_module_row *modules;
     struct ct_stack_row *stacks;
@@ -502,7 +510,7 @@ ct_usage_of(const struct ct_job *job, const struct ct_instance *instance)
 static inline int ct_op_graph(const struct ct_process *p,
                               const struct ct_op_row *op)
 {
-    return p->ngraph_launches ? p->classes[op->cls].graph : CT_NONE;
+    return p->by_launches ? p->classes[op->cls].graph : CT_NONE;
 }
 
 /* How often op ran: once, or as often as what it was captured into. */
