@@ -111,20 +111,58 @@ static int compare_rows(const void *pa, const void *pb)
     return a->comm - b->comm;
 }
 
+static bool find_troubles(const struct ct_case *c, struct ct_findings *findings)
+{
+    return ct_rule_stuck(c, findings) && ct_rule_died(c, findings) &&
+           ct_rule_quality(c, findings);
+}
+
+static bool add_all(struct ct_findings *findings,
+                    const struct ct_findings *others)
+{
+    for (int i = 0; i < others->n; i++) {
+        struct ct_finding_row *row =
+            ct_finding_add(findings, others->rows[i].id);
+
+        if (!row)
+            return false;
+        *row = others->rows[i];
+    }
+    return true;
+}
+
+static bool find_costs(struct ct_case *c, struct ct_findings *findings)
+{
+    return ct_rule_crossing(c, findings) && ct_rule_straggler(c, findings) &&
+           ct_rule_transport(c, findings) && ct_rule_nics(c, findings) &&
+           ct_rule_ports(c, findings);
+}
+
+struct ct_findings *ct_findings_of_troubles(const struct ct_trace *trace,
+                                            const struct ct_job *job)
+{
+    struct ct_findings *findings = calloc(1, sizeof *findings);
+    const struct ct_case c = {.trace = trace, .job = job};
+
+    if (findings && find_troubles(&c, findings))
+        return findings;
+    ct_findings_free(findings);
+    return NULL;
+}
+
 struct ct_findings *ct_findings_build(const struct ct_trace *trace,
                                       const struct ct_job *job,
                                       const struct ct_model *model,
                                       const struct ct_model *reference,
-                                      const struct ct_roles *roles)
+                                      const struct ct_roles *roles,
+                                      const struct ct_findings *troubles)
 {
     struct ct_findings *findings = calloc(1, sizeof *findings);
     struct ct_case c = {trace, job, model, reference, roles, NULL, NULL};
 
-    if (findings &&
-        (!ct_rule_crossing(&c, findings) || !ct_rule_stuck(&c, findings) ||
-         !ct_rule_straggler(&c, findings) || !ct_rule_transport(&c, findings) ||
-         !ct_rule_nics(&c, findings) || !ct_rule_ports(&c, findings) ||
-         !ct_rule_died(&c, findings) || !ct_rule_quality(&c, findings))) {
+    if (findings && (!find_costs(&c, findings) ||
+                     !(troubles ? add_all(findings, troubles)
+                                : find_troubles(&c, findings)))) {
         ct_findings_free(findings);
         findings = NULL;
     }

@@ -43,12 +43,20 @@ struct ct_findings {
 };
 
 /* Findings of one job; NULL only without memory. reference (may be NULL) is the
- * model of another trace of the same machines. Free with ct_findings_free. */
+ * model of another trace of the same machines. troubles (may be NULL) is what
+ * ct_findings_of_troubles said when the job was whole. Free with
+ * ct_findings_free. */
 struct ct_findings *ct_findings_build(const struct ct_trace *trace,
                                       const struct ct_job *job,
                                       const struct ct_model *model,
                                       const struct ct_model *reference,
-                                      const struct ct_roles *roles);
+                                      const struct ct_roles *roles,
+                                      const struct ct_findings *troubles);
+
+/* Those that are not about what costs time: how the job ended, and how far its
+ * trace is to be trusted. */
+struct ct_findings *ct_findings_of_troubles(const struct ct_trace *trace,
+                                            const struct ct_job *job);
 void ct_findings_free(struct ct_findings *findings);
 
 #endif

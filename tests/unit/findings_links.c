@@ -35,7 +35,7 @@ static struct report report_on(const char *folder)
 
     r.model = ct_model_build(r.trace, job);
     r.roles = ct_roles_build(r.trace, job);
-    r.findings = ct_findings_build(r.trace, job, r.model, NULL, r.roles);
+    r.findings = ct_findings_build(r.trace, job, r.model, NULL, r.roles, NULL);
     assert_non_null(r.findings);
     return r;
 }

@@ -36,7 +36,7 @@ static struct report report_on(const struct layout *layout, double jitter,
     report.model = ct_model_build(report.trace, report.job);
     report.roles = ct_roles_build(report.trace, report.job);
     report.findings = ct_findings_build(report.trace, report.job, report.model,
-                                        reference, report.roles);
+                                        reference, report.roles, NULL);
     assert_non_null(report.findings);
     return report;
 }
@@ -252,7 +252,7 @@ static void test_not_timed(void **state)
     ct_model_free(report.model);
     report.model = ct_model_build(report.trace, report.job);
     report.findings = ct_findings_build(report.trace, report.job, report.model,
-                                        NULL, report.roles);
+                                        NULL, report.roles, NULL);
     const struct ct_finding_row *row =
         find(&report, CT_FINDING_TP_CROSSES_NODES);
 
@@ -284,7 +284,7 @@ static void test_quality(void **state)
     report.job->instances[5].mismatch = true;
     ct_findings_free(report.findings);
     report.findings = ct_findings_build(report.trace, report.job, report.model,
-                                        NULL, report.roles);
+                                        NULL, report.roles, NULL);
     assert_int_equal(report.findings->n, 4);
     assert_non_null(strstr(find(&report, CT_FINDING_OPS_LOST)->text,
                            "12 ops were not recorded, most on rank 3 (12, "

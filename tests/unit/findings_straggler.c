@@ -25,7 +25,7 @@ static struct found judge(struct ct_trace *trace)
     struct ct_model *model = ct_model_build(trace, job);
     struct ct_roles *roles = ct_roles_build(trace, job);
     struct ct_findings *findings =
-        ct_findings_build(trace, job, model, NULL, roles);
+        ct_findings_build(trace, job, model, NULL, roles, NULL);
     struct found found = {.step_ms = (double)job->step_ns / 1e6, .rank = -1};
 
     for (int i = 0; i < findings->n; i++) {

@@ -28,7 +28,7 @@ static struct verdict judge(const char *folder)
 
     v.model = ct_model_build(v.trace, job);
     v.roles = ct_roles_build(v.trace, job);
-    v.findings = ct_findings_build(v.trace, job, v.model, NULL, v.roles);
+    v.findings = ct_findings_build(v.trace, job, v.model, NULL, v.roles, NULL);
     assert_non_null(v.findings);
     return v;
 }
