@@ -35,3 +35,9 @@ add_test(NAME e2e.match COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_LIST_DIR}/e2e/test_match.py
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
 set_tests_properties(e2e.match PROPERTIES LABELS e2e TIMEOUT 300)
+
+# What --steps, --ranks, --from and --to choose.
+add_test(NAME e2e.cli_selection COMMAND ${PYTHON3} -B
+  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_selection.py
+  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+set_tests_properties(e2e.cli_selection PROPERTIES LABELS e2e TIMEOUT 120)

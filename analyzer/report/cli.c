@@ -24,6 +24,10 @@ enum {
     KEY_LIMIT,
     KEY_THREADS,
     KEY_SHARE,
+    KEY_STEPS,
+    KEY_RANKS,
+    KEY_FROM,
+    KEY_TO,
     KEY_OUT = 'o'
 };
 
@@ -47,12 +51,27 @@ enum {
             0                                                                 \
     }
 
+#define OPTIONS_SELECTION                                                        \
+    {"steps", KEY_STEPS, "A..B", 0, "count only these steps", 0},                \
+        {"ranks", KEY_RANKS, "LIST", 0, "count only these ranks, as 0-7,12", 0}, \
+        {"from",                                                                 \
+         KEY_FROM,                                                               \
+         "TIME",                                                                 \
+         0,                                                                      \
+         "count only what was called from then on: since the job's start, "      \
+         "as 12.5, 300ms or 2m, or as 2026-11-30T01:25:44 (UTC)",                \
+         0},                                                                     \
+    {                                                                            \
+        "to", KEY_TO, "TIME", 0, "count only what was called before that", 0     \
+    }
+
 const struct argp_option cli_report_options[] = {
     OPTION_JSON,
     OPTION_THREADS,
     OPTION_REFERENCE,
     {"db", KEY_DB, "FILE", 0, "write everything into one SQLite database, too",
      0},
+    OPTIONS_SELECTION,
     {0}};
 
 const struct argp_option cli_ops_options[] = {
@@ -90,6 +109,7 @@ const struct argp_option cli_merge_options[] = {
     OPTION_JSON,
     OPTION_THREADS,
     {"db", KEY_DB, "FILE", 0, "the database to write (replaced)", 0},
+    OPTIONS_SELECTION,
     {0}};
 
 const struct argp_option cli_digest_options[] = {
@@ -180,6 +200,30 @@ static error_t set_path(struct cli *cli, char *path)
     return 0;
 }
 
+static error_t parse_selection(int key, char *arg, struct cli *cli)
+{
+    struct selection *s = &cli->selection;
+    int rc;
+
+    switch (key) {
+    case KEY_STEPS:
+        rc = selection_set_steps(s, cli, arg);
+        break;
+    case KEY_RANKS:
+        rc = selection_set_ranks(s, cli, arg);
+        break;
+    case KEY_FROM:
+        rc = selection_set_moment(&s->from, cli, "from", arg);
+        break;
+    case KEY_TO:
+        rc = selection_set_moment(&s->to, cli, "to", arg);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return rc < 0 ? EINVAL : 0;
+}
+
 static error_t parse_filter(int key, char *arg, struct cli *cli)
 {
     switch (key) {
@@ -203,7 +247,7 @@ static error_t parse_filter(int key, char *arg, struct cli *cli)
         cli->in_flight = true;
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_selection(key, arg, cli);
     }
 }
 
@@ -280,6 +324,7 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
                                ? "no command given"
                                : "no folder or file of traces given");
     }
+    selection_release(&cli.selection);
     free(cli.paths);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "report/out.h"
+#include "report/selection.h"
 
 #define CLI_EXIT_INPUT 2
 
@@ -35,7 +36,8 @@ struct cli {
     int rank, step;
     const char *kind, *comm, *role;
     bool in_flight;
-    int64_t limit; /* rows at most; negative: all */
+    int64_t limit;              /* rows at most; negative: all */
+    struct selection selection; /* of `report` and `merge` */
 };
 
 struct cli_command {

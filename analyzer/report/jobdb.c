@@ -196,10 +196,13 @@ static void put_all(struct jobdb *db, const struct view_input *input)
 
     jobdb_put_lookups(db);
     for (int i = 0; i < trace->nprocesses; i++)
-        jobdb_put_process(db, &trace->processes[i], i);
+        if (view_has_job(input, trace->processes[i].job))
+            jobdb_put_process(db, &trace->processes[i], i);
     for (int i = 0; i < trace->njobs && !db->error[0]; i++) {
         struct view view;
 
+        if (!view_has_job(input, i))
+            continue;
         if (view_open(&view, input, i) < 0) {
             snprintf(db->error, sizeof db->error, "out of memory");
             return;

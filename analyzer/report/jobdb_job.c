@@ -1,5 +1,6 @@
 /* Jobs, places, members, links, steps, usages: what the ranks say together. */
 #include "report/jobdb_insert.h"
+#include "report/sections.h"
 #include "trace/graphs.h"
 
 static void put_job_row(struct jobdb *db, const struct view *view)
@@ -17,6 +18,26 @@ static void put_job_row(struct jobdb *db, const struct view *view)
     jobdb_text(db, job->run_id);
     jobdb_int(db, job->restart);
     jobdb_int(db, job->start_real_ns);
+    jobdb_end(db);
+}
+
+static void put_selection(struct jobdb *db, const struct view *view)
+{
+    const struct selected *s = view->selected;
+    char ranks[400];
+
+    if (!s)
+        return;
+    selection_ranks_text(view, ranks, sizeof ranks);
+    jobdb_start(db, JOBDB_T_selection);
+    jobdb_int(db, view->number);
+    jobdb_text(db, view->selection->steps_text);
+    jobdb_text(db, view->selection->ranks_text ? ranks : NULL);
+    jobdb_time(db, s->from_ns);
+    jobdb_time(db, s->to_ns);
+    jobdb_int(db, s->start_real_ns);
+    jobdb_int(db, s->ops);
+    jobdb_int(db, s->of_ops);
     jobdb_end(db);
 }
 
@@ -45,9 +66,13 @@ static void put_steps(struct jobdb *db, const struct ct_process *p, int process)
 {
     static const char *const kinds[] = {[CT_STEP_STEADY] = "steady",
                                         [CT_STEP_WARM_UP] = "warm-up",
-                                        [CT_STEP_OTHER] = "other"};
+                                        [CT_STEP_OTHER] = "other",
+                                        [CT_STEP_CUT] = "cut"};
 
     for (int i = 0; i < p->nsteps; i++) {
+        if (p->steps[i].kind == CT_STEP_CUT &&
+            p->steps[i].last_op < p->steps[i].first_op)
+            continue; /* nothing of it is here */
         jobdb_start(db, JOBDB_T_step);
         jobdb_int(db, process);
         jobdb_int(db, i);
@@ -150,6 +175,7 @@ void jobdb_put_job(struct jobdb *db, const struct jobdb_job *whole)
     const struct ct_job *job = view->job;
 
     put_job_row(db, view);
+    put_selection(db, view);
     for (int i = 0; i < job->nprocesses; i++) {
         put_place(db, view, job->processes[i]);
         put_steps(db, &view->trace->processes[job->processes[i]],

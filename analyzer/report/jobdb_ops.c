@@ -1,6 +1,12 @@
 /* Ops, what each is part of, and how its kernels ran. */
 #include "report/jobdb_insert.h"
 
+/* Its number in the whole job. */
+static int op_id(const struct ct_process *p, int op)
+{
+    return p->op_ids ? p->op_ids[op] : op;
+}
+
 static void put_op(struct jobdb *db, const struct ct_process *p, int number,
                    int i)
 {
@@ -9,7 +15,7 @@ static void put_op(struct jobdb *db, const struct ct_process *p, int number,
 
     jobdb_start(db, JOBDB_T_op);
     jobdb_int(db, number);
-    jobdb_int(db, i);
+    jobdb_int(db, op_id(p, i));
     jobdb_int(db, op->cls);
     jobdb_int(db, op->ordinal);
     if (own_time)
@@ -39,7 +45,7 @@ static void put_match(struct jobdb *db, const struct jobdb_job *job, int number,
     ct_op_cost(trace, number, i, &cost);
     jobdb_start(db, JOBDB_T_op_match);
     jobdb_int(db, number);
-    jobdb_int(db, i);
+    jobdb_int(db, op_id(p, i));
     jobdb_index(db, op->launch);
     jobdb_index(db, jobdb_instance(job, op->instance));
     jobdb_index(db, jobdb_usage(job, op->instance));
@@ -63,7 +69,7 @@ static void put_kernels(struct jobdb *db, const struct ct_process *p,
 
         jobdb_start(db, JOBDB_T_kernel);
         jobdb_int(db, number);
-        jobdb_int(db, k->op);
+        jobdb_int(db, op_id(p, k->op));
         jobdb_index(db, k->launch == CT_NONE ? CT_NONE
                                              : p->graph_launches[k->launch].id);
         jobdb_time(db, k->start_ns);

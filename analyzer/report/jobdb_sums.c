@@ -143,7 +143,7 @@ static void add_all(struct sums *sums)
     for (int i = 0; i < p->nops; i++)
         if (ct_op_graph(p, &p->ops[i]) == CT_NONE)
             add_direct(sums, i);
-    if (!p->ngraph_launches)
+    if (!p->by_launches)
         return;
     list_captured(sums);
     ct_graphs_by_step(p, add_graph, sums);

@@ -18,6 +18,7 @@ static int put_job(struct out *out, const struct view_input *input,
         view_close(&view);
         return -1;
     }
+    section_selection(out, &view);
     section_verdict(out, &view, &families);
     section_job(out, &view);
     section_roles(out, &view, &families);

@@ -198,7 +198,12 @@ static void say_card(struct out *out, const struct job_card *card,
              card->world_size, in, card->nodes, ct_plural(card->nodes), nodes,
              card->domains, ct_plural(card->domains));
     say_layout(out, card);
-    if (card->steps)
+    if (!card->steps && view->selected && view->selected->of_steps)
+        out_fact(out, "steps",
+                 "none steady and whole in the %.3g s chosen: figures are per "
+                 "second",
+                 card->span_s);
+    else if (card->steps)
         out_fact(out, "steps", "%d steady, median %.4g ms", card->steps,
                  card->step_ms);
     else

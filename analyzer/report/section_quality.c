@@ -105,6 +105,8 @@ static void put_processes(struct out *out, const struct view *view)
                                     .file = p->path};
 
         find_in_flight(&line, view->job, p);
+        if (p->left_out)
+            continue;
         if (!line.lost && !line.refused && !line.in_flight && !line.recovered &&
             p->end_ns != CT_NO_TIME)
             continue;
@@ -146,6 +148,8 @@ static void say_losses(struct out *out, const struct view *view)
         const struct ct_process *p =
             &view->trace->processes[view->job->processes[i]];
 
+        if (p->left_out)
+            continue;
         /* No figure here depends on stacks; `commtrace stacks` tells those. */
         for (int k = 0; k < p->nlosses; k++)
             if (strcmp(p->losses[k].what, "stack") != 0)
@@ -181,7 +185,7 @@ static void say_refused(struct out *out, const struct view *view)
             &view->trace->processes[view->job->processes[i]];
         const struct ct_refusal *first = &p->first_refused;
 
-        if (p->refused && ++ranks <= REFUSED_SHOWN)
+        if (p->refused && !p->left_out && ++ranks <= REFUSED_SHOWN)
             out_fact(out, "refused",
                      "rank %d: %d call%s returned an error and counted for "
                      "nothing, the first: %s, comm %d, ncclResult_t %d (%s)",

@@ -103,7 +103,9 @@ static void judge_data(struct verdict *verdict, const struct view *view)
         add_issue(verdict, "%d file%s not read", view->trace->nskipped,
                   ct_plural(view->trace->nskipped));
     if (!job->nsteps)
-        add_issue(verdict, "no training step found");
+        add_issue(verdict, view->selected && view->selected->of_steps
+                               ? "no whole training step chosen"
+                               : "no training step found");
     if (verdict->complete)
         snprintf(verdict->data, sizeof verdict->data,
                  "every rank and op is there, timed on the GPU");

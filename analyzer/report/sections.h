@@ -9,6 +9,11 @@
 
 #define SECTION_ALL (-1)
 
+/* Nothing where the whole job is reported. */
+void section_selection(struct out *out, const struct view *view);
+/* Ranks that are chosen. */
+void selection_ranks_text(const struct view *view, char *text, size_t size);
+
 void section_verdict(struct out *out, const struct view *view,
                      const struct families *families);
 void section_job(struct out *out, const struct view *view);

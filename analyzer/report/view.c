@@ -59,7 +59,9 @@ int view_input_open(struct view_input *input, const struct cli *cli)
     for (int i = 0; i < input->trace->nskipped; i++)
         fprintf(stderr, "%s: skipped %s\n", cli->command,
                 input->trace->skipped[i]);
-    if (!cli->reference || open_reference(input, cli) == 0)
+    input->selection = &cli->selection;
+    if ((!cli->reference || open_reference(input, cli) == 0) &&
+        selection_apply(input, cli) == 0)
         return 0;
     view_input_close(input);
     return -1;
@@ -67,10 +69,16 @@ int view_input_open(struct view_input *input, const struct cli *cli)
 
 void view_input_close(struct view_input *input)
 {
+    selection_forget(input);
     ct_model_free(input->reference);
     ct_trace_free(input->reference_trace);
     ct_trace_free(input->trace);
     memset(input, 0, sizeof *input);
+}
+
+bool view_has_job(const struct view_input *input, int number)
+{
+    return !input->selected || input->selected[number].ops > 0;
 }
 
 int view_print_jobs(const struct cli *cli, const struct view_input *input,
@@ -85,6 +93,11 @@ int view_print_jobs(const struct cli *cli, const struct view_input *input,
     out_text(out, "command", name ? name + 1 : cli->command);
     out_list(out, "jobs");
     for (int i = 0; i < input->trace->njobs && !failed; i++) {
+        if (!view_has_job(input, i)) {
+            fprintf(stderr, "%s: nothing of job %d of %d is in the selection\n",
+                    cli->command, i + 1, input->trace->njobs);
+            continue;
+        }
         out_object(out, NULL);
         if (i)
             out_say(out, 0, "%s", "");
@@ -120,13 +133,20 @@ static int fill(struct view *view, const struct view_input *input, int number)
     view->number = number;
     view->job = job;
     view->reference = input->reference;
+    if (input->selected) {
+        view->selected = &input->selected[number];
+        view->selection = input->selection;
+    }
     view->model = ct_model_build(trace, job);
-    view->roles = ct_roles_build(trace, job);
+    view->roles =
+        view->selected ? view->selected->roles : ct_roles_build(trace, job);
     if (!view->model || !view->roles || cost_measure(view) < 0)
         return -1;
     ct_pipeline_measure(trace, job, view->roles, &view->pipeline);
-    view->findings = ct_findings_build(trace, job, view->model, view->reference,
-                                       view->roles);
+    view->findings =
+        view->selected ? view->selected->findings
+                       : ct_findings_build(trace, job, view->model,
+                                           view->reference, view->roles, NULL);
     return view->findings ? 0 : -1;
 }
 
@@ -147,8 +167,10 @@ int view_open(struct view *view, const struct view_input *input, int number)
 
 void view_close(struct view *view)
 {
-    ct_findings_free(view->findings);
-    ct_roles_free(view->roles);
+    if (!view->selected) {
+        ct_findings_free(view->findings);
+        ct_roles_free(view->roles);
+    }
     ct_model_free(view->model);
     free(view->costs);
     memset(view, 0, sizeof *view);

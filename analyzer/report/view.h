@@ -27,6 +27,9 @@ struct view_times {
     int64_t recovered;          /* from the ring of a dead process */
 };
 
+struct selected;
+struct selection;
+
 struct view {
     const struct ct_trace *trace;
     int number; /* of the job, from 0 */
@@ -39,6 +42,9 @@ struct view {
     const char *per;         /* "step" or "second" */
     struct view_cost *costs; /* per job->usages */
     struct view_times times;
+    /* NULL: the whole job. Then roles and findings are not owned. */
+    const struct selected *selected;
+    const struct selection *selection;
 };
 
 /* Traces of a command line with the reference's model, if one was asked for. */
@@ -46,11 +52,16 @@ struct view_input {
     struct ct_trace *trace;
     struct ct_trace *reference_trace;
     struct ct_model *reference;
+    struct selected *selected;         /* per job; NULL: whole jobs */
+    const struct selection *selection; /* with selected */
 };
 
 /* Returns 0, or -1 after a message. */
 int view_input_open(struct view_input *input, const struct cli *cli);
 void view_input_close(struct view_input *input);
+
+/* Something of the job is chosen. */
+bool view_has_job(const struct view_input *input, int number);
 
 /* Prints one object per job: what put writes, which returns -1 only without
  * memory. Returns the exit status. */

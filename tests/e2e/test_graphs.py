@@ -68,6 +68,25 @@ def eager(db):
                       " flags >> 16 = 0", (CAPTURED,)).fetchone()[0]
 
 
+def parts(case, trace, job, dbs):
+    """Of a part of the time, what was launched in it counts."""
+    def report(*options):
+        text = jobs.commtrace("report", "--json", *options, trace)
+        return json.loads(text)["jobs"][0]
+
+    whole = report("--from", "0")
+    equal(case + ": from 0", whole.pop("selection")["ops"], job["job"]["ops"])
+    equal(case + ": all chosen", whole, job)
+    launched = [ns for ns, in dbs[0].execute(
+        "SELECT enter_ns FROM graph_launch ORDER BY 1")]
+    middle = "%dus" % (launched[len(launched) // 2] // 1000)
+    runs = [report(option, middle)["job"]["runs"] for option in
+            ("--from", "--to")]
+    equal(case + ": before and after", sum(runs), job["job"]["runs"])
+    if min(runs) < 1:
+        jobs.fail("%s: no runs in %r" % (case, runs))
+
+
 def told(case, trace, truth, dbs):
     """Totals of the commands."""
     job = json.loads(jobs.commtrace("report", "--json", trace))["jobs"][0]
@@ -87,6 +106,7 @@ def told(case, trace, truth, dbs):
     equal(case + ": other ops", {op["runs"] for op in ops
                                  if op not in inside}, {1})
     groups = json.loads(jobs.commtrace("groups", "--json", trace))["jobs"][0]
+    parts(case, trace, job, dbs)
     return job, ops, groups["groups"]
 
 
