@@ -269,6 +269,18 @@ static bool in_one_fabric(const struct ct_ends *ends)
     return ct_link_by_topology(ends, &fact) && fact.link == CT_LINK_MNNVL;
 }
 
+/* Over whichever port of NCCL's on each side: known where both sides' are. */
+static int64_t slowest_port(const struct ct_ends *ends,
+                            const struct ct_via *via)
+{
+    struct ct_via_port a, b;
+
+    ct_via_port(ends->a, via, &a);
+    ct_via_port(ends->b, via, &b);
+    return a.mbps == CT_NONE || b.mbps == CT_NONE ? CT_NONE
+                                                  : ct_slower(a.mbps, b.mbps);
+}
+
 /* What NCCL did not connect yet goes over the network that it has for it. Its
  * "IB" does not tell InfiniBand from RoCE: the ports do. */
 static bool by_network(const struct ct_ends *ends, struct ct_link_fact *fact)
@@ -283,16 +295,18 @@ static bool by_network(const struct ct_ends *ends, struct ct_link_fact *fact)
     if (!said || !said->network || said->mnnvl == 1 ||
         (said->mnnvl == CT_NONE && in_one_fabric(ends)))
         return false;
-    snprintf(text, sizeof(text), "NET/%.60s/0", said->network);
+    snprintf(text, sizeof(text), "NET/%.60s/", said->network);
     via = ct_via_parse(text);
     fact->link = CT_LINK_NETWORK;
     fact->speed = CT_NONE;
-    if (via.transport == CT_VIA_SOCKET)
+    if (via.transport == CT_VIA_SOCKET) {
         fact->link = CT_LINK_TCP;
-    else if (via.transport == CT_VIA_PLUGIN)
+        fact->speed = slowest_port(ends, &via);
+    } else if (via.transport == CT_VIA_PLUGIN) {
         fact->link = CT_LINK_NET_PLUGIN;
-    else
+    } else {
         ct_link_by_ports(ends, fact);
+    }
     fact->evidence = "conn";
     snprintf(fact->detail, sizeof(fact->detail), "Using network %.60s" UNSHOWN,
              said->network);

@@ -81,16 +81,16 @@ static bool is_list(const char *text, enum ct_transport transport)
 /* The entry "[3]mlx5_4:1/IB" of number device in the lists of the process;
  * NULL: none. */
 static const char *listed(const struct ct_process *process,
-                          const struct ct_via *via)
+                          enum ct_transport transport, int device)
 {
     char number[32];
     int i;
 
-    snprintf(number, sizeof(number), "[%d]", via->device);
+    snprintf(number, sizeof(number), "[%d]", device);
     for (i = 0; i < process->nccl.nmessages; i++) {
         const char *text = process->nccl.messages[i].text, *at;
 
-        if (is_list(text, via->transport) && (at = strstr(text, number)))
+        if (is_list(text, transport) && (at = strstr(text, number)))
             return at + strlen(number);
     }
     return NULL;
@@ -163,17 +163,55 @@ static void agree(struct ct_via_port *port, const struct ct_process *process,
     }
 }
 
+static void read_listed(struct ct_via_port *port,
+                        const struct ct_process *process,
+                        enum ct_transport transport, const char *entry)
+{
+    *port = (struct ct_via_port){.port = CT_NONE, .mbps = CT_NONE};
+    read_entry(port, entry);
+    find_row(port, process, transport != CT_VIA_SOCKET);
+    if (!port->nic)
+        find_row(port, process, false);
+}
+
+/* What all ports of NCCL's list agree on; false: it shows none. */
+static bool agree_listed(struct ct_via_port *port,
+                         const struct ct_process *process,
+                         enum ct_transport transport)
+{
+    const char *entry = listed(process, transport, 0);
+
+    if (!entry)
+        return false;
+    read_listed(port, process, transport, entry);
+    for (int i = 1; (entry = listed(process, transport, i)); i++) {
+        struct ct_via_port other;
+
+        read_listed(&other, process, transport, entry);
+        port->nic = NULL;
+        *port->name = 0;
+        port->port = CT_NONE;
+        if (!ct_same_name(port->link_layer, other.link_layer))
+            port->link_layer = NULL;
+        if (port->mbps != other.mbps)
+            port->mbps = CT_NONE;
+    }
+    return true;
+}
+
 void ct_via_port(const struct ct_process *process, const struct ct_via *via,
                  struct ct_via_port *port)
 {
-    const char *entry = via->device == CT_NONE ? NULL : listed(process, via);
+    const char *entry = via->device == CT_NONE
+                            ? NULL
+                            : listed(process, via->transport, via->device);
 
     *port = (struct ct_via_port){.port = CT_NONE, .mbps = CT_NONE};
     if (entry) {
-        read_entry(port, entry);
-        find_row(port, process, via->transport != CT_VIA_SOCKET);
-        if (!port->nic)
-            find_row(port, process, false);
+        read_listed(port, process, via->transport, entry);
+    } else if (via->device == CT_NONE &&
+               agree_listed(port, process, via->transport)) {
+        ;
     } else if (via->transport != CT_VIA_PLUGIN) {
         agree(port, process, via->transport);
     }

@@ -41,7 +41,8 @@ struct ct_via_port {
 };
 
 /* Which port that is, on the side of process: by the list that NCCL prints of
- * the ports it uses, else what all ports that it may be have in common. */
+ * the ports it uses, without a number what all of these have in common, else
+ * what all ports that it may be have. */
 void ct_via_port(const struct ct_process *process, const struct ct_via *via,
                  struct ct_via_port *port);
 

@@ -315,6 +315,61 @@ static void test_network_of_unconnected(void **state)
     }
 }
 
+/* Sockets: the slower host's interface; none where NCCL may take one of several
+ * that differ, or that of a host is not known. */
+static void test_rate_of_sockets(void **state)
+{
+    static const struct {
+        const char *list, *nics[3];
+        int other_mbps; /* of the other host's only one; 0: not told */
+        int64_t mbps;
+    } cases[] = {
+        {NULL, {"net 0 - up 25000"}, 25000, 25000},
+        {NULL, {"net 0 - up 25000"}, 10000, 10000},
+        {NULL, {"net 0 - up 25000"}, 0, CT_NONE},
+        {NULL, {"net 0 - up 25000", "net 0 - up 10000"}, 25000, CT_NONE},
+        {"NET/Socket : Using [0]mlx5_1:10.0.0.1<0>",
+         {"net 0 - up 25000", "net 0 - up 10000"},
+         25000,
+         10000},
+        {"NET/Socket : Using [0]mlx5_0:10.0.0.1<0> [1]mlx5_1:10.1.0.1<0>",
+         {"net 0 - up 25000", "net 0 - up 10000"},
+         25000,
+         CT_NONE},
+        {"NET/Socket : Using [0]mlx5_0:10.0.0.1<0> [1]mlx5_2:10.1.0.1<0>",
+         {"net 0 - up 25000", "net 0 - up 10000", "net 0 - up 25000"},
+         40000,
+         25000},
+    };
+    const struct links_job job = {.ranks = 2, .per_host = 1};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *folder = files_folder();
+        struct ct_trace *trace;
+
+        for (int r = 0; r < job.ranks; r++) {
+            sqlite3 *db = links_begin(folder, &job, r);
+            char other[64];
+
+            snprintf(other, sizeof(other), "net 0 - up %d",
+                     cases[i].other_mbps);
+            for (int n = 0; n < 3 && cases[i].nics[n] && r == 0; n++)
+                links_nic(db, n, cases[i].nics[n]);
+            if (r == 0 && cases[i].list)
+                links_message(db, "network", cases[i].list);
+            if (r == 1)
+                links_nic(db, 0, other);
+            files_sql(db, "INSERT INTO nccl_comm (comm, mnnvl, network, source)"
+                          " VALUES (1, 0, 'Socket', 'log')");
+            files_end(db);
+        }
+        trace = files_open(folder);
+        expect(trace, 0, 1, CT_LINK_TCP, cases[i].mbps, "conn", "Socket");
+        files_close(trace, folder);
+    }
+}
+
 /* Hosts of one NVLink domain are no network, whoever says so. */
 static void test_nvl72(void **state)
 {
@@ -522,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_topology_of_ports),
         cmocka_unit_test(test_network_of_unconnected),
+        cmocka_unit_test(test_rate_of_sockets),
         cmocka_unit_test(test_nvl72),
         cmocka_unit_test(test_part_of_the_logs),
         cmocka_unit_test(test_missing_peer),
