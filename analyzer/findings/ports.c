@@ -17,7 +17,13 @@ struct used_port {
     const struct ct_nic_row *nic;
     const char *via;
     int number; /* in the order of the walk */
+    int kind;   /* index of its kind, once they are sorted out */
     bool first; /* of this port on its node */
+};
+
+struct port_kind { /* ports of one name on all hosts */
+    const struct used_port *first;
+    int64_t usual_mbps; /* CT_NONE: not looked for yet */
 };
 
 struct node_ports { /* a node's part of them, and its ports as one sees them */
@@ -32,6 +38,8 @@ struct used_ports {
     struct used_port *ports; /* each port of a node once per process */
     struct ct_intern known;
     struct node_ports *nodes;
+    struct port_kind *kinds; /* in the order of the ports */
+    int nkinds;
     bool failed;
 };
 
@@ -82,9 +90,13 @@ static bool note_port(const struct ct_conn_at *at, void *context)
     used->failed = !make_room(used);
     if (used->failed)
         return false;
-    used->ports[used->n] =
-        (struct used_port){at->teller, port.nic, at->row->via, used->n,
-                           is_first(used, at->teller, port.nic)};
+    used->ports[used->n] = (struct used_port){
+        .process = at->teller,
+        .nic = port.nic,
+        .via = at->row->via,
+        .number = used->n,
+        .first = is_first(used, at->teller, port.nic),
+    };
     used->n++;
     return true;
 }
@@ -96,6 +108,35 @@ static int by_node(const void *left, const void *right)
     if (a->process->node != b->process->node)
         return a->process->node < b->process->node ? -1 : 1;
     return a->number - b->number;
+}
+
+struct kind_key { /* no padding */
+    int port;
+    char name[56], link_layer[16];
+};
+
+/* What is asked of all hosts about a port is asked once for its kind. */
+static bool find_kinds(struct used_ports *used)
+{
+    struct ct_intern known = {0};
+
+    used->kinds = calloc((size_t)used->n + 1, sizeof *used->kinds);
+    for (int i = 0; used->kinds && i < used->n; i++) {
+        struct used_port *port = &used->ports[i];
+        const char *layer = port->nic->link_layer;
+        struct kind_key key = {port->nic->port, "", ""};
+
+        memcpy(key.name, port->nic->name,
+               strnlen(port->nic->name, sizeof key.name));
+        if (layer)
+            memcpy(key.link_layer, layer,
+                   strnlen(layer, sizeof key.link_layer));
+        port->kind = ct_intern_add(&known, &key, sizeof key);
+        if (port->kind == used->nkinds)
+            used->kinds[used->nkinds++] = (struct port_kind){port, CT_NONE};
+    }
+    ct_intern_release(&known);
+    return used->kinds != NULL;
 }
 
 /* The ports of a node are alike for its processes, so one tells of them. */
@@ -121,7 +162,7 @@ static bool sort_out(struct used_ports *used)
         node->ports = &used->ports[i];
         node->n++;
     }
-    return true;
+    return find_kinds(used);
 }
 
 static bool same_port(const struct ct_nic_row *a, const struct ct_nic_row *b)
@@ -169,9 +210,9 @@ static bool is_down(const struct ct_nic_row *nic)
 static const struct used_port *missed_on(const struct used_ports *used,
                                          const struct ct_process *p)
 {
-    for (int i = 0; p && i < used->n; i++)
-        if (used->ports[i].first && is_down(find_port(p, used->ports[i].nic)))
-            return &used->ports[i];
+    for (int i = 0; p && i < used->nkinds; i++)
+        if (is_down(find_port(p, used->kinds[i].first->nic)))
+            return used->kinds[i].first;
     return NULL;
 }
 
@@ -230,8 +271,8 @@ static void count_rate(struct rates *rates, int64_t mbps)
 
 /* The rate that most nodes have for that port, the higher one of two that are
  * as frequent. */
-static int64_t usual_mbps(const struct used_ports *used,
-                          const struct ct_nic_row *like)
+static int64_t find_usual_mbps(const struct used_ports *used,
+                               const struct ct_nic_row *like)
 {
     struct rates rates = {0};
     int64_t best = 0;
@@ -254,6 +295,16 @@ static int64_t usual_mbps(const struct used_ports *used,
     return best;
 }
 
+static int64_t usual_mbps(const struct used_ports *used,
+                          const struct used_port *port)
+{
+    struct port_kind *kind = &used->kinds[port->kind];
+
+    if (kind->usual_mbps == CT_NONE)
+        kind->usual_mbps = find_usual_mbps(used, port->nic);
+    return kind->usual_mbps;
+}
+
 static bool rule_slow(const struct used_ports *used,
                       struct ct_findings *findings)
 {
@@ -266,7 +317,7 @@ static bool rule_slow(const struct used_ports *used,
         const struct used_port *port = &used->ports[i];
         const double mbps = (double)port->nic->mbps;
         const int64_t others =
-            port->first && mbps > 0 ? usual_mbps(used, port->nic) : 0;
+            port->first && mbps > 0 ? usual_mbps(used, port) : 0;
 
         if (others <= 0 || mbps / (double)others >= least)
             continue;
@@ -424,6 +475,7 @@ bool ct_rule_ports(const struct ct_case *c, struct ct_findings *findings)
     good = !used.failed && sort_out(&used) && rule_one(&used, findings) &&
            rule_down(&used, findings) && rule_slow(&used, findings);
     ct_intern_release(&used.known);
+    free(used.kinds);
     free(used.nodes);
     free(used.ports);
     return good;
