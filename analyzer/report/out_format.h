@@ -40,6 +40,7 @@ struct out {
     int64_t nrows; /* of the table so far */
     bool flushed;
     int widths[OUT_MAX_COLUMNS]; /* 0: left out */
+    int gap;                     /* blanks between columns */
 };
 
 /* The cell of row in column c. */

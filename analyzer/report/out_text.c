@@ -1,6 +1,7 @@
 /*
- * Text: aligned columns, two blanks apart; numbers to the right, words to the
- * left. Control characters of foreign strings never reach the terminal.
+ * Text: aligned columns, two blanks apart, or one where they fit the screen
+ * only so; numbers to the right, words to the left. Control characters of
+ * foreign strings never reach the terminal.
  */
 #include "report/out_format.h"
 #include "report/units.h"
@@ -100,6 +101,7 @@ static int last_column(const struct out *out)
 static void put_row(struct out *out, const void *row)
 {
     int last = last_column(out);
+    bool started = false;
 
     if (!out->widths[last])
         return; /* all of it is for programs */
@@ -109,7 +111,8 @@ static void put_row(struct out *out, const void *row)
 
         if (!out->widths[i])
             continue;
-        pad(out, GAP);
+        pad(out, started ? out->gap : GAP);
+        started = true;
         put_cell(out, c, row ? cell_text(c, row, buffer) : c->head,
                  out->widths[i], i == last);
     }
@@ -136,10 +139,23 @@ static int column_width(const struct out *out, int i)
     return any ? width : 0;
 }
 
+static int gap_for(const struct out *out)
+{
+    int width = GAP, gaps = -1;
+
+    for (int i = 0; i < out->table->ncolumns; i++) {
+        width += out->widths[i];
+        gaps += out->widths[i] > 0;
+    }
+    return width + gaps * GAP > OUT_WIDTH && width + gaps <= OUT_WIDTH ? 1
+                                                                       : GAP;
+}
+
 static void flush_held(struct out *out)
 {
     for (int i = 0; i < out->table->ncolumns; i++)
         out->widths[i] = column_width(out, i);
+    out->gap = gap_for(out);
     put_row(out, NULL);
     for (int r = 0; r < out->nheld; r++)
         put_row(out, out->held + (size_t)r * out->table->row_size);

@@ -28,9 +28,9 @@ for job in log kernel good; do
     "$commtrace" report --json $job >report.$job
     "$commtrace" ops --json $job >ops.$job
 done
-"$commtrace" model log | grep -q "  NCCL's own  "
+"$commtrace" model log | grep -q " NCCL's own "
 "$commtrace" ops log | grep -q "  RING/SIMPLE"
-if "$commtrace" report good | grep -i "nccl's \(own  \|table\|choice\)"; then
+if "$commtrace" report good | grep -i "nccl's \(own *ratio\|table\|choice\)"; then
     echo "NCCL's word without any" >&2
     exit 1
 fi

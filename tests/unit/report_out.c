@@ -101,6 +101,40 @@ static void text_is_aligned(void **state)
           "  -      -      -  -     no\n");
 }
 
+static int long_text; /* characters */
+
+static void write_wide(struct out *out)
+{
+    char text[200];
+    struct row row = plain;
+
+    memset(text, 'x', sizeof text);
+    text[long_text] = 0;
+    row.text = text;
+    out_rows(out, "x", &table, &row, 1);
+}
+
+/* One blank between columns where that makes a table fit the screen. */
+static void text_closes_up(void **state)
+{
+    static const struct {
+        int text, gap;
+    } cases[] = {{75, 2}, {76, 1}, {79, 1}, {80, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text;
+
+        long_text = cases[i].text;
+        text = written(OUT_AS_TEXT, write_wide);
+        assert_int_equal(strcspn(text, "\n"),
+                         17 + long_text + 4 * cases[i].gap);
+        assert_int_equal(strstr(text, "\n  7  1 MiB") != NULL,
+                         cases[i].gap == 2);
+        free(text);
+    }
+}
+
 static void write_foreign(struct out *out)
 {
     struct row row = plain;
@@ -260,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_null_for_none),
         cmocka_unit_test(text_is_aligned),
+        cmocka_unit_test(text_closes_up),
         cmocka_unit_test(json_escapes_foreign_bytes),
         cmocka_unit_test(text_keeps_the_terminal_safe),
         cmocka_unit_test(json_nests),
