@@ -40,6 +40,10 @@ size_t nccl_file_read(int copy, char *bytes, size_t n);
 /* Why there is nothing to read; NULL: there is, or may yet be. */
 const char *nccl_file_absence(int copy);
 
+/* What is read may be about a communicator that comes now, also where the log
+ * has ended early. */
+bool nccl_file_may_tell(int copy);
+
 /* Whether it may have a line for each collective. */
 bool nccl_file_has_choices(int copy);
 

@@ -81,6 +81,11 @@ const char *nccl_file_absence(int copy)
     return stage_of(file) == NONE || is_full(file) ? file->why : NULL;
 }
 
+bool nccl_file_may_tell(int copy)
+{
+    return stage_of(&nccl_files[copy]) != NONE;
+}
+
 bool nccl_file_has_choices(int copy)
 {
     return stage_of(&nccl_files[copy]) == THEIRS ||

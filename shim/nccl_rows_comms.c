@@ -145,7 +145,8 @@ static void join(struct nccl_rows *rows, struct set *set)
 
 void nccl_rows_meet(struct nccl_rows *rows, const struct comm_facts *facts)
 {
-    if (!rows || facts->told || nccl_file_absence((int)facts->row.library - 1))
+    if (!rows || facts->told ||
+        !nccl_file_may_tell((int)facts->row.library - 1))
         return;
     rows->places[facts->row.id % COMMS] = (struct place){
         .comm = facts->row.id,

@@ -2,7 +2,8 @@
 before its first call; then a communicator, and what a child sees of NCCL's.
 Ways: nobody, a user without rights whose umask takes all; limit, files may not
 grow any more once there is a communicator; huge, somebody makes the log so; much, NCCL
-says what takes more memory than the log may, once it has been read."""
+says what takes more memory than the log may, once it has been read; flood, more
+comes at once than may wait to be read."""
 import ctypes
 import fcntl
 import os
@@ -58,15 +59,31 @@ if "limit" in ways:
         assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
         assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
-if "much" in ways:
+
+
+def log_files():
+    """NCCL's descriptors of the recorder's file."""
     for fd in os.listdir("/proc/self/fd"):
         link = "/proc/self/fd/" + fd
-        if not os.path.islink(link) or ".nccl" not in os.readlink(link) or \
-                fcntl.fcntl(int(fd), fcntl.F_GETFL) & os.O_ACCMODE != os.O_WRONLY:
-            continue
-        os.write(int(fd), (b"x" * 1023 + b"\n") * 2048)
-        while os.fstat(int(fd)).st_blocks * 512 > 1 << 20:
+        if os.path.islink(link) and ".nccl" in os.readlink(link) and \
+                fcntl.fcntl(int(fd), fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+            yield int(fd)
+
+
+if "much" in ways:
+    for fd in log_files():
+        os.write(fd, (b"x" * 1023 + b"\n") * 2048)
+        while os.fstat(fd).st_blocks * 512 > 1 << 20:
             time.sleep(.01)
         print("read", file=sys.stderr)
+if "flood" in ways:
+    for fd in log_files():
+        os.ftruncate(fd, 9 << 20)
+        while os.readlink("/proc/self/fd/%d" % fd) != "/dev/null":
+            time.sleep(.01)
+        print("cut", file=sys.stderr)
+    assert nccl.ncclCommDestroy(comm) == 0
+    assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
+    assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
 assert nccl.ncclCommDestroy(comm) == 0
 print("done", os.getpid())

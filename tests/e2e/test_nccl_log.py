@@ -356,6 +356,17 @@ def check_badly():
         if "done" not in out or err != "read\n" or why:
             jobs.fail("much: %s, %s, %s" % (out, err, why))
     print("ok  much", flush=True)
+    with jobs.Scratch() as folder:
+        out, err, _ = python_job(folder, ["flood"], True)
+        db, = jobs.traces(os.path.join(folder, "trace")).values()
+        why = db.execute("SELECT why FROM absence WHERE what = 'nccl_log'"
+                         ).fetchall()
+        comms = db.execute("SELECT count(*), sum(n.comm NOTNULL) FROM comm LEFT"
+                           " JOIN nccl_comm n ON n.comm = comm.id").fetchone()
+        if "done" not in out or err != "cut\n" or comms != (2, 1) or why != [
+                ("it ends early: it could not be read in time",)]:
+            jobs.fail("flood: %s, %s, %s, %s" % (out, err, why, comms))
+    print("ok  flood", flush=True)
     if SANITISED:
         print("skip  no getenv tool in a sanitised build", flush=True)
         return
