@@ -98,9 +98,10 @@ static void uri_of(char *uri, size_t size, const char *path,
 }
 
 /* A trace holds tables only: whatever a foreign file wants to compute while it
- * is read (views, triggers, functions in its schema) stays off. */
+ * is read (views, triggers, functions, virtual tables) stays off. */
 static void harden(sqlite3 *handle)
 {
+    sqlite3_drop_modules(handle, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
