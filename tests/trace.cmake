@@ -27,3 +27,13 @@ target_link_libraries(bench_load PRIVATE m)
 add_dependencies(bench_load tracegen commtrace)
 set_target_properties(bench_load PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+
+add_executable(bench_tracegen ${CMAKE_CURRENT_LIST_DIR}/bench/tracegen.c)
+target_include_directories(bench_tracegen PRIVATE ${SQLITE3_INCLUDE})
+target_link_libraries(bench_tracegen PRIVATE commtrace_flags ${SQLITE3_STATIC}
+  Threads::Threads ${CMAKE_DL_LIBS} m)
+target_compile_definitions(bench_tracegen PRIVATE
+  TRACEGEN="$<TARGET_FILE:tracegen>")
+add_dependencies(bench_tracegen tracegen)
+set_target_properties(bench_tracegen PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)

@@ -41,13 +41,12 @@ struct host_clock host_clock(const struct options *o, int host)
 
 int64_t host_time(const struct host_clock *clock, int64_t true_ns)
 {
-    double t = (double)true_ns, turn = TURN * t / WANDER_NS;
-    double gain = 1e-6 * clock->drift_ppm * t;
+    double t = (double)true_ns, gain = 1e-6 * clock->drift_ppm * t;
 
     if (clock->wander_ppm > 0)
         gain += 1e-6 * clock->wander_ppm * WANDER_NS / TURN *
-                (sin(turn + clock->phase) - sin(clock->phase));
-    return true_ns + (int64_t)floor(gain);
+                (sin(TURN * t / WANDER_NS + clock->phase) - sin(clock->phase));
+    return true_ns + (int64_t)gain;
 }
 
 static void set_one(struct options *o, const char *name, const char *value)

@@ -126,16 +126,16 @@ static void put_class(struct writer *w, const struct layout *layout,
 static void put_choice(struct writer *w, int64_t id, int class, uint32_t n,
                        const struct record *timed)
 {
-    sqlite3_stmt *row = writer_row(w, T_choice);
+    int64_t row[choice_column_count];
 
-    put(row, choice_id, id);
-    put(row, choice_class, class);
-    put(row, choice_n, n);
-    put_or_null(row, choice_launch, -1);
-    put_or_null(row, choice_start_ns,
-                timed ? timed->start_ns + LAUNCH_NS + GLOBALTIMER_NS : -1);
-    put_or_null(row, choice_gpu_ns, timed ? timed->gpu_ns - LAUNCH_NS : -1);
-    writer_add(w, row);
+    row[choice_id] = id;
+    row[choice_class] = class;
+    row[choice_n] = n;
+    row[choice_launch] = BULK_NULL;
+    row[choice_start_ns] =
+        timed ? timed->start_ns + LAUNCH_NS + GLOBALTIMER_NS : BULK_NULL;
+    row[choice_gpu_ns] = timed ? timed->gpu_ns - LAUNCH_NS : BULK_NULL;
+    writer_bulk(w, T_choice, row);
 }
 
 static bool is_said(const struct layout *layout, const struct rank *rank, int r,

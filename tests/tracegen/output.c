@@ -42,6 +42,7 @@ void output_init(struct output *out, const struct options *o, int host,
         .cut_ns = cut_of(o, rank),
         .id = 8,
     };
+    out->t0_host_ns = host_time(&out->clock, out->t0_ns);
 }
 
 void output_release(struct output *out)
@@ -53,5 +54,5 @@ void output_release(struct output *out)
 
 int64_t output_time(const struct output *out, int64_t true_ns)
 {
-    return host_time(&out->clock, true_ns) - host_time(&out->clock, out->t0_ns);
+    return host_time(&out->clock, true_ns) - out->t0_host_ns;
 }

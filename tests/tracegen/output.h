@@ -17,11 +17,12 @@ void blank_file_release(struct blank_file *blank);
 struct output {
     bool begun;
     struct host_clock clock;
-    int64_t t0_ns;  /* true time at which recording began */
-    int64_t cut_ns; /* true time at which it ends */
-    int64_t id;     /* of the last row of op or launch */
-    int group_ops;  /* of the group that is open */
-    long n;         /* ops so far, lost ones included */
+    int64_t t0_ns;      /* true time at which recording began */
+    int64_t t0_host_ns; /* on the host's clock, as host_time() gives it */
+    int64_t cut_ns;     /* true time at which it ends */
+    int64_t id;         /* of the last row of op or launch */
+    int group_ops;      /* of the group that is open */
+    long n;             /* ops so far, lost ones included */
     long ncollectives;
     long lost;
     int64_t first_lost_ns, last_lost_ns; /* true times */

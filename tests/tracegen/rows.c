@@ -26,44 +26,37 @@ static int64_t gpu_time(const struct output *out, const struct options *o,
     return ns - ns % o->tick_ns;
 }
 
-static void put_gpu(sqlite3_stmt *row, const struct output *out,
+static void put_gpu(int64_t *row, const struct output *out,
                     const struct options *o, const struct issue *call,
                     const struct issue_columns *columns)
 {
     const struct record *r = call->record;
     int64_t start = gpu_time(out, o, r->start_ns);
 
-    put(row, columns->gpu_off_ns, start - output_time(out, call->enter_ns));
-    put(row, columns->gpu_ns,
-        gpu_time(out, o, r->start_ns + r->gpu_ns) - start);
+    row[columns->gpu_off_ns] = start - row[columns->enter_ns];
+    row[columns->gpu_ns] = gpu_time(out, o, r->start_ns + r->gpu_ns) - start;
 }
 
 /* What had not returned or finished when the file was cut is open. */
-static void put_call(sqlite3_stmt *row, const struct output *out,
-                     const struct options *o, struct issue call,
+static void put_call(int64_t *row, const struct output *out,
+                     const struct options *o, const struct issue *call,
                      const struct issue_columns *columns)
 {
-    int64_t at = output_time(out, call.enter_ns);
-    int64_t leave_ns = call.enter_ns + call.host_ns;
+    const int64_t leave_ns = call->enter_ns + call->host_ns;
+    const int64_t end_ns = call->record->start_ns + call->record->gpu_ns;
 
-    put(row, columns->enter_ns, at);
-    if (leave_ns <= out->cut_ns) {
-        put(row, columns->host_ns, output_time(out, leave_ns) - at);
-    } else {
-        put_null(row, columns->host_ns);
-        call.flags |= CT_FLAG_IN_CALL;
+    row[columns->flags] = call->flags;
+    row[columns->enter_ns] = output_time(out, call->enter_ns);
+    row[columns->host_ns] = output_time(out, leave_ns) - row[columns->enter_ns];
+    row[columns->gpu_off_ns] = row[columns->gpu_ns] = BULK_NULL;
+    if (leave_ns > out->cut_ns) {
+        row[columns->host_ns] = BULK_NULL;
+        row[columns->flags] |= CT_FLAG_IN_CALL;
     }
-    if (call.record->start_ns + call.record->gpu_ns > out->cut_ns) {
-        call.flags |= CT_FLAG_RUNNING;
-        call.timed = false;
-    }
-    if (call.timed) {
-        put_gpu(row, out, o, &call, columns);
-    } else {
-        put_null(row, columns->gpu_off_ns);
-        put_null(row, columns->gpu_ns);
-    }
-    put(row, columns->flags, call.flags);
+    if (end_ns > out->cut_ns)
+        row[columns->flags] |= CT_FLAG_RUNNING;
+    else if (call->timed)
+        put_gpu(row, out, o, call, columns);
 }
 
 static void put_launch(struct writer *w, struct output *out,
@@ -79,16 +72,16 @@ static void put_launch(struct writer *w, struct output *out,
                          .timed = true,
                          .flags = CT_FLAG_EVENT};
     const struct op_class *class = &rank->classes[record->cls];
-    sqlite3_stmt *row = writer_row(w, T_launch);
+    int64_t row[launch_column_count];
 
     if (call.enter_ns < out->cut_ns) {
-        put(row, launch_id, ++out->id);
-        put(row, launch_grp, record->group);
-        put(row, launch_comm, (int)class->comm + 1);
-        put(row, launch_stream, stream_handle(class->stream));
-        put(row, launch_ops, out->group_ops);
-        put_call(row, out, o, call, &columns);
-        writer_add(w, row);
+        row[launch_id] = ++out->id;
+        row[launch_grp] = record->group;
+        row[launch_comm] = (int)class->comm + 1;
+        row[launch_stream] = stream_handle(class->stream);
+        row[launch_ops] = out->group_ops;
+        put_call(row, out, o, &call, &columns);
+        writer_bulk(w, T_launch, row);
     }
     out->group_ops = 0;
 }
@@ -157,18 +150,15 @@ static void add_op(struct writer *w, struct output *out,
         .timed = !record->group,
         .flags = record->group ? CT_FLAG_GROUP_TIME | CT_FLAG_GROUPED
                                : CT_FLAG_EVENT};
-    sqlite3_stmt *row = w->inserts[T_op];
+    int64_t row[op_column_count];
 
-    record->id = ++out->id;
-    put(row, op_id, record->id);
-    put(row, op_class, class);
-    put(row, op_ordinal, record->ordinal);
-    if (record->group)
-        put(row, op_grp, record->group);
-    else
-        put_null(row, op_grp);
-    put_call(row, out, o, call, &columns);
-    writer_add(w, row);
+    row[op_id] = ++out->id;
+    record->id = (int32_t)out->id;
+    row[op_class] = class;
+    row[op_ordinal] = record->ordinal;
+    row[op_grp] = record->group ? record->group : BULK_NULL;
+    put_call(row, out, o, &call, &columns);
+    writer_bulk(w, T_op, row);
 }
 
 static void put_op(struct writer *w, struct output *out,
@@ -195,7 +185,6 @@ void rows_put(struct writer *w, struct output *out, const struct options *o,
 {
     int i;
 
-    writer_row(w, T_op);
     for (i = 0; i < rank->nrecords; i++)
         put_op(w, out, o, rank, &rank->records[i], r);
 }

@@ -62,10 +62,8 @@ static void put_process(struct writer *w, const struct simulation *s, int rank,
     put(row, process_world_size, layout->nranks);
     put(row, process_local_rank, local_rank(layout, rank));
     put(row, process_restart, 0);
-    put(row, process_t0_ns,
-        out->clock.boot_ns + host_time(&out->clock, out->t0_ns));
-    put(row, process_t0_real_ns,
-        out->clock.real_ns + host_time(&out->clock, out->t0_ns));
+    put(row, process_t0_ns, out->clock.boot_ns + out->t0_host_ns);
+    put(row, process_t0_real_ns, out->clock.real_ns + out->t0_host_ns);
     if (out->cut_ns < INT64_MAX)
         put_null(row, process_end_ns);
     else
@@ -289,6 +287,7 @@ int trace_write(struct simulation *s, struct output *out,
     if (last)
         put_tail(&w, s, rank, out);
     nccl_put(&w, s, out, rank, last);
+    writer_flush(&w);
     writer_run(&w, "COMMIT");
     writer_close(&w);
     return w.failed ? -1 : 0;

@@ -79,7 +79,7 @@ struct options {
     int64_t tick_ns; /* of the GPUs' clocks */
     bool truth_db;   /* the truth of every op */
     int64_t portion; /* records that are kept in memory before they are written;
-                        some 64 bytes each */
+                        48 bytes each */
     int threads;     /* that write; 0: as many as there are cores */
     uint64_t seed;
     long ops; /* choose steps so that about so many come out; 0 */
@@ -208,14 +208,14 @@ void program_sweep(struct program *p, const struct layout *layout, int rank,
 /* Ranks with the same number are given the same program. */
 int program_of(const struct layout *layout, int rank);
 
-struct record { /* one op */
+struct record { /* one op; small, since there are many */
     int64_t start_ns, enter_ns, gpu_ns;
-    int cls;
+    int32_t cls;
     uint32_t ordinal;
     int32_t group; /* number of its bracket, from 1; 0: none */
+    int32_t id;    /* in its rank's file; 0: not there */
     bool last_of_group;
     bool unlike; /* written as another call: see damage.h */
-    int64_t id;  /* in its rank's file; 0: not there */
 };
 
 struct op_class {

@@ -33,20 +33,27 @@ static const struct {
 #include "commtrace/schema.def"
 };
 
+static void fail(struct writer *w)
+{
+    if (!w->failed)
+        fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
+    w->failed = true;
+}
+
 void writer_run(struct writer *w, const char *sql)
 {
-    if (!w->failed && sqlite3_exec(w->db, sql, NULL, NULL, NULL)) {
-        fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
-        w->failed = true;
-    }
+    if (!w->failed && sqlite3_exec(w->db, sql, NULL, NULL, NULL))
+        fail(w);
 }
 
 void writer_close(struct writer *w)
 {
     int t;
 
-    for (t = 0; t < TABLE_COUNT; t++)
+    for (t = 0; t < TABLE_COUNT; t++) {
         sqlite3_finalize(w->inserts[t]);
+        bulk_close(w->bulks[t]);
+    }
     sqlite3_close(w->db);
 }
 
@@ -85,12 +92,29 @@ sqlite3_stmt *writer_row(struct writer *w, enum table table)
                 (size_t)snprintf(sql + n, sizeof(sql) - n, "%s?", i ? "," : "");
         snprintf(sql + n, sizeof(sql) - n, ")");
         if (sqlite3_prepare_v3(w->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
-                               &w->inserts[table], NULL)) {
-            fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
-            w->failed = true;
-        }
+                               &w->inserts[table], NULL))
+            fail(w);
     }
     return w->inserts[table];
+}
+
+void writer_bulk(struct writer *w, enum table table, const int64_t *values)
+{
+    struct bulk **bulk = &w->bulks[table];
+
+    if (!*bulk && !w->failed)
+        *bulk = bulk_open(w->db, tables[table].name, tables[table].ncolumns);
+    if (!*bulk || !bulk_add(*bulk, values))
+        fail(w);
+}
+
+void writer_flush(struct writer *w)
+{
+    int t;
+
+    for (t = 0; t < TABLE_COUNT; t++)
+        if (w->bulks[t] && !bulk_flush(w->bulks[t]))
+            fail(w);
 }
 
 void put(sqlite3_stmt *row, int column, int64_t value)
@@ -123,10 +147,8 @@ void put_or_null(sqlite3_stmt *row, int column, int64_t value)
 
 void writer_add(struct writer *w, sqlite3_stmt *row)
 {
-    if (sqlite3_step(row) != SQLITE_DONE) {
-        fprintf(stderr, "tracegen: %s\n", sqlite3_errmsg(w->db));
-        w->failed = true;
-    }
+    if (sqlite3_step(row) != SQLITE_DONE)
+        fail(w);
     sqlite3_reset(row);
 }
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bulk.h"
+
 /* Number of each column in its table: op_class, op_ordinal, ... */
 #define TABLE(table_, scope_, doc_) \
     enum table_##_columns           \
@@ -26,6 +28,7 @@ enum table {
 struct writer {
     sqlite3 *db;
     sqlite3_stmt *inserts[TABLE_COUNT];
+    struct bulk *bulks[TABLE_COUNT];
     bool failed;
 };
 
@@ -46,6 +49,11 @@ void put_text(sqlite3_stmt *row, int column, const char *value);
 void put_null(sqlite3_stmt *row, int column);
 void put_or_null(sqlite3_stmt *row, int column, int64_t value);
 void writer_add(struct writer *w, sqlite3_stmt *row);
+
+/* Adds a row of a table whose columns all are integers; BULK_NULL is NULL. */
+void writer_bulk(struct writer *w, enum table table, const int64_t *values);
+/* Adds what waits. */
+void writer_flush(struct writer *w);
 
 struct simulation;
 struct output;
