@@ -1,13 +1,17 @@
-"""Generated jobs are jobs that could be. Ranks agree on every call, nothing
-begins before it was called or while its stream or its communicator is busy,
-layouts call as often as the literature says, schedules are idle as long as it
-says, and the truth file tells the steps."""
+"""test_tracegen_jobs.py [SEED COUNT]: generated jobs are jobs that could be.
+Ranks agree on every call, nothing begins before it was called or while its
+stream or its communicator is busy, layouts call as often as the literature
+says, schedules are idle as long as it says, the truth file tells the steps; and
+all but the numbers holds for any jobs."""
 import collections
 import glob
 import json
 import os
+import random
+import shutil
 import sqlite3
 import subprocess
+import sys
 
 import jobs
 
@@ -229,7 +233,62 @@ def same_bytes(tmp):
     assert read("c", 4) != read("a", 3)
 
 
+SWITCHES = ("native-alltoall overlap gather-ahead twin coalesce early-roots"
+            " sequence-parallel recompute vocabulary tie-embeddings loss"
+            " own-streams share-world initialise broadcast-batch"
+            " lone-groups").split()
+
+
+def any_job(seed):
+    """Options of a job of at most 32 ranks, in which anything may meet."""
+    draw = random.Random(seed)
+    degrees = [draw.choice((1, 2, 3, 4)), draw.choice((1, 2, 4)),
+               draw.choice((1, 1, 2, 3)), draw.choice((1, 2, 4))]
+    while degrees[0] * degrees[1] * degrees[2] * degrees[3] > 32:
+        degrees[draw.randint(1, 3)] = 1
+    pp, tp, cp, dp = degrees
+    name = draw.choice(("1f1b", "gpipe", "zero-bubble", "interleaved"))
+    chunks, micro_batches = 1, draw.randint(1, 7)
+    if name == "interleaved" and pp > 2:
+        chunks, micro_batches = draw.randint(1, 3), pp * draw.randint(1, 3)
+    elif name == "interleaved":
+        name = "1f1b"
+    order = ["tp", "cp", "dp", "pp"]
+    draw.shuffle(order)
+    zero = draw.randint(0, 3)
+    options = ["--pp", pp, "--tp", tp, "--cp", cp, "--dp", dp, "--zero", zero,
+               "--schedule", name, "--chunks", chunks, "--micro-batches",
+               micro_batches, "--layers", pp * chunks * draw.randint(1, 3),
+               "--order", ",".join(order), "--hosts",
+               draw.randint(1, min(3, pp * tp * cp * dp)),
+               "--shard" if zero == 3 else "--ep",
+               draw.choice([n for n in (1, 2, 4) if dp % n == 0]),
+               "--context", draw.choice(("ring", "ulysses", "gather")),
+               "--norm", draw.choice(("world", "model")),
+               "--pipeline-over", draw.choice(("pp", "world")),
+               "--hidden", draw.choice((4096, 1 << 20, 4 << 20, 32 << 20)),
+               "--buckets", draw.randint(0, 6), "--steps", 4, "--seed", seed]
+    for switch in SWITCHES:
+        options += ["--" + switch] if draw.random() < .3 else []
+    for often in ("warm-up", "checkpoint-every", "ragged-every", "eval-every",
+                  "scalars", "moe-every"):
+        options += ["--" + often, draw.randint(1, 3)] \
+            if draw.random() < .4 else []
+    return options
+
+
+def check_any(tmp, seed):
+    folder, options = os.path.join(tmp, "any"), any_job(seed)
+    try:
+        check(folder, options)
+    except Exception:
+        print("seed", seed, *options)
+        raise
+    shutil.rmtree(folder)
+
+
 def main():
+    seed, count = [int(word) for word in sys.argv[1:]] or (1, 15)
     with jobs.Scratch() as tmp:
         for i, (options, expected) in enumerate(SIGNATURES):
             signature(os.path.join(tmp, "s%d" % i), options, expected)
@@ -238,7 +297,10 @@ def main():
         for row in SCHEDULES:
             schedule(os.path.join(tmp, row[0]), *row)
         same_bytes(tmp)
-    print("%d layouts, %d mixtures" % (len(SIGNATURES), len(MIXTURES)))
+        for i in range(seed, seed + count):
+            check_any(tmp, i)
+    print("%d layouts, %d mixtures, any jobs by seeds %d to %d"
+          % (len(SIGNATURES), len(MIXTURES), seed, seed + count - 1))
 
 
 if __name__ == "__main__":
