@@ -89,32 +89,85 @@ static bool report_missing(const struct ct_case *c,
     return true;
 }
 
+/* What a rank called, and the others, as far as that differs. */
+static void describe_difference(const struct ct_unlike *u, char *text,
+                                size_t size)
+{
+    char own[24], others[24];
+
+    ct_bytes_text((double)u->own.bytes, own, sizeof own);
+    ct_bytes_text((double)u->others.bytes, others, sizeof others);
+    if (u->own.bytes != u->others.bytes && !strcmp(own, others)) {
+        snprintf(own, sizeof own, "%" PRIu64 " bytes", u->own.bytes);
+        snprintf(others, sizeof others, "%" PRIu64 " bytes", u->others.bytes);
+    }
+    if (u->own.base != u->others.base || u->own.bytes != u->others.bytes)
+        snprintf(text, size, "%s of %s, of %s %s of %s",
+                 ct_op_infos[u->own.base].name, own,
+                 u->tied ? "another" : "the others",
+                 ct_op_infos[u->others.base].name, others);
+    else
+        snprintf(text, size, "%s of %s with another %s",
+                 ct_op_infos[u->own.base].name, own,
+                 u->own.type != u->others.type     ? "data type"
+                 : u->own.redop != u->others.redop ? "reduction"
+                                                   : "root");
+}
+
+static const struct ct_unlike *most_unlike(const struct ct_job *job)
+{
+    const struct ct_unlike *most = job->unlike;
+
+    for (int i = 1; i < job->nunlike; i++)
+        if (job->unlike[i].calls > most->calls)
+            most = &job->unlike[i];
+    return most;
+}
+
+static int job_rank(const struct ct_case *c, int comm, int rank)
+{
+    const int process = c->job->comms[comm].members[rank].process;
+
+    return process == CT_NONE ? CT_NONE : c->trace->processes[process].rank;
+}
+
+static void name_unlike(const struct ct_case *c, struct ct_finding_row *row)
+{
+    const struct ct_unlike *u = most_unlike(c->job);
+    const size_t used = strlen(row->text);
+    char ranks[80], difference[160];
+
+    row->comm = u->comm;
+    ct_ranks_text(c->trace, &c->job->comms[u->comm], ranks, sizeof ranks);
+    describe_difference(u, difference, sizeof difference);
+    snprintf(row->text + used, sizeof row->text - used,
+             "; rank %d called %" PRId64 " of the communicator of ranks %s "
+             "otherwise than %s, the first, number %" PRIu32 ", %s",
+             job_rank(c, u->comm, u->rank), u->calls, ranks,
+             u->tied ? "another" : "the others", u->first, difference);
+    if (c->job->nunlike > 1)
+        snprintf(row->text + strlen(row->text),
+                 sizeof row->text - strlen(row->text),
+                 "; and so did %d other rank%s, see DATA", c->job->nunlike - 1,
+                 ct_plural(c->job->nunlike - 1));
+}
+
 static bool report_mismatch(const struct ct_case *c,
                             struct ct_findings *findings)
 {
-    const struct ct_instance *first = NULL;
     struct ct_finding_row *row;
-    char ranks[80] = "";
 
     if (c->job->mismatches == 0)
         return true;
-    for (int i = 0; i < c->job->ninstances && !first; i++)
-        if (c->job->instances[i].mismatch)
-            first = &c->job->instances[i];
     row = ct_finding_add(findings, CT_FINDING_OP_MISMATCH);
     if (!row)
         return false;
-    if (first) {
-        row->comm = first->comm;
-        ct_ranks_text(c->trace, &c->job->comms[first->comm], ranks,
-                      sizeof ranks);
-    }
     snprintf(row->text, sizeof row->text,
-             "%" PRId64 " operation%s between ranks in kind, type or "
-             "size; the first is number %u of the communicator of ranks %s",
+             "%" PRId64 " operation%s between ranks in kind, type or size",
              c->job->mismatches,
-             c->job->mismatches == 1 ? " differs" : "s differ",
-             first ? first->ordinal : 0, ranks);
+             c->job->mismatches == 1 ? " differs" : "s differ");
+    if (c->job->nunlike > 0)
+        name_unlike(c, row);
     snprintf(row->advice, sizeof row->advice,
              "compare the call order of these ranks: such a job hangs or "
              "corrupts data");

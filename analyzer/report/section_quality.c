@@ -251,6 +251,7 @@ void section_quality(struct out *out, const struct view *view)
                  "%" PRId64 " ops have host times only, %" PRId64
                  " none (empty, captured or unfinished)",
                  t->host, t->none);
+    section_met(out, view);
     section_clocks(out, view);
     section_graphs(out, view);
     section_choices(out, view);

@@ -34,6 +34,7 @@ void section_findings(struct out *out, const struct view *view);
 /* Part of the section of data quality. */
 void section_graphs(struct out *out, const struct view *view);
 void section_absences(struct out *out, const struct view *view);
+void section_met(struct out *out, const struct view *view);
 void section_clocks(struct out *out, const struct view *view);
 void section_choices(struct out *out, const struct view *view);
 void section_quality(struct out *out, const struct view *view);

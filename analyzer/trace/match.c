@@ -134,6 +134,22 @@ static void lay_out_launches(struct ct_trace *trace, struct ct_process *p)
                                      sizeof(*p->launch_bytes));
 }
 
+static void note_issued(struct ct_matching *m, const struct ct_process *p,
+                        const struct ct_op_row *op,
+                        const struct ct_class_info *info)
+{
+    const struct ct_lane *lane = &m->lanes[info->lane];
+    uint32_t *issued = &m->issued[lane->issued];
+
+    if (lane->kind == CT_LANE_ONE_SIDED)
+        return;
+    issued += lane->kind == CT_LANE_P2P
+                  ? (int)info->receives
+                  : p->comms[p->classes[op->cls].comm].rank;
+    if (op->ordinal >= *issued)
+        *issued = op->ordinal + (op->ordinal < UINT32_MAX);
+}
+
 static void count_ordinals(struct ct_matching *m, int i)
 {
     struct ct_process *p = ct_process_at(m, i);
@@ -152,6 +168,7 @@ static void count_ordinals(struct ct_matching *m, int i)
             lane->high = op->ordinal;
         if (op->launch != CT_NONE)
             sum_launch(p, op, info);
+        note_issued(m, p, op, info);
     }
 }
 
@@ -299,6 +316,7 @@ static void release(struct ct_matching *m)
     free(m->lanes);
     free(m->slots);
     free(m->pairs);
+    free(m->issued);
     free(m->signatures);
     free(m->usage_of);
     free(m->signature_of);
@@ -314,6 +332,7 @@ void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
     /* Never NULL, also without any op. */
     m.lanes = ct_grow(NULL, &m.lane_capacity, 0, sizeof(*m.lanes));
     describe_classes(&m);
+    ct_account_lay_out(&m);
     for (i = 0; i < job->nprocesses; i++)
         count_ordinals(&m, i);
     ct_lanes_lay_out(&m);
@@ -321,6 +340,8 @@ void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
         ct_lanes_mark(&m, i);
     ct_lanes_number(&m);
     match_ops(&m);
+    ct_match_agree(&m);
+    ct_account(&m);
     number_usages(&m);
     ct_trace_clocks(&m);
     ct_transfer_finish(&m);

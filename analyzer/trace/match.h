@@ -23,6 +23,7 @@ struct ct_lane {
     uint32_t *sparse;   /* else: the distinct ordinals, sorted */
     int nsparse;
     int first, count; /* instances */
+    int64_t issued;   /* first of its ranks in issued; of P2P of two */
     int64_t pair;     /* of P2P: first of count pairs */
 };
 
@@ -50,6 +51,7 @@ struct ct_matching {
     int *usage_of;               /* per signature: plain, grouped */
     int *signature_of;           /* per instance */
     struct ct_pair *pairs;       /* per instance of P2P lanes */
+    uint32_t *issued;            /* per lane and rank: highest ordinal + 1 */
     int64_t nslots, npairs;
     int32_t *slots; /* dense lanes: instance, CT_NONE */
 };
@@ -67,6 +69,14 @@ void ct_lanes_mark(struct ct_matching *m, int i);
 void ct_lanes_number(struct ct_matching *m);
 int ct_lane_instance(const struct ct_matching *m, const struct ct_lane *lane,
                      uint32_t ordinal);
+
+/* Instances on which ranks differ get the signature of most of them; names the
+ * others in job->unlike. */
+void ct_match_agree(struct ct_matching *m);
+
+/* Room for issued; once it is filled: job->met, job->ahead. */
+void ct_account_lay_out(struct ct_matching *m);
+void ct_account(struct ct_matching *m);
 
 /* One record of instance: adds its duration. */
 void ct_transfer_add(struct ct_matching *m, int process_number,

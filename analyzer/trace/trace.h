@@ -454,6 +454,38 @@ struct ct_choice_of { /* index in the choice_classes of process; CT_NONE */
     int process, choice;
 };
 
+struct ct_call_kind {
+    enum ct_op base;
+    int type, redop;
+    uint64_t count, bytes;
+};
+
+/* A rank whose operations are not those of the others of a communicator. */
+struct ct_unlike {
+    int comm, rank;
+    int64_t calls;
+    uint32_t first;                  /* ordinal of the first of them, */
+    struct ct_call_kind own, others; /* and what was called */
+    bool tied; /* as many ranks called the one as the other */
+};
+
+/* A rank that issued fewer operations of a communicator (src, dst: sends or
+ * receives between these) than others, and whose trace lacks nothing. */
+struct ct_ahead {
+    int comm, src, dst;
+    int behind;           /* its rank */
+    int64_t issued, most; /* by it, by who issued most */
+};
+
+/* Collectives, and sends with their receives. */
+struct ct_met {
+    int64_t whole;    /* over all ranks; the rest lacks */
+    int64_t untraced; /* ranks without a trace */
+    int64_t lost;     /* records */
+    int64_t ahead;    /* ranks that never issued it */
+    int64_t unlike;   /* of all: ranks differ in what they called */
+};
+
 struct ct_job {
     int nprocesses;
     int *processes;        /* indices in ct_trace.processes, by rank */
@@ -475,6 +507,10 @@ struct ct_job {
     int64_t span_ns; /* longest first op .. last op of a process */
     int64_t missing; /* members of communicators without a trace */
     int64_t mismatches;
+    struct ct_met met;
+    int nunlike, nahead;
+    struct ct_unlike *unlike;
+    struct ct_ahead *ahead;
     int64_t lost_ops;
     int in_flight; /* ops not known to have returned and finished */
 };

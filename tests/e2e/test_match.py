@@ -1,6 +1,7 @@
 """test_match.py COMMTRACE TRACEGEN [SEED...]: generated jobs on hosts with wrong
 clocks, beside their truth: which ops met, what each transfer and wait was, how
 far the common time is off. With seeds: as many jobs, drawn by them."""
+import json
 import os
 import random
 import subprocess
@@ -72,6 +73,28 @@ def check_transfers(arguments, job):
     return said
 
 
+def check_named(arguments, job, folder):
+    """Ranks that called something else are named, and nobody else is."""
+    planted = sorted((op.rank, job.truth.execute(
+        "SELECT count(*) FROM op WHERE process = ? AND uid = ? AND unlike",
+        (op.rank, op.key[0])).fetchone()[0]) for op in
+        {(op.rank, op.key[0]): op for op in reversed(job.ops)
+         if op.unlike}.values())
+    found = json.loads(subprocess.run(
+        [COMMTRACE, "report", "--json", folder], check=True,
+        stdout=subprocess.PIPE).stdout)["jobs"][0]
+    named = sorted((u["global_rank"], u["calls"])
+                   for u in found["quality"]["unlike"])
+    if named != planted:
+        fail(arguments, "unlike calls of %s, named %s" % (planted, named))
+    texts = [f["text"] for f in found["findings"]
+             if f["code"] == "OP_MISMATCH"]
+    if len(texts) != bool(planted) or planted and \
+            "rank %d called" % max(planted, key=lambda p: p[1])[0] not in \
+            texts[0]:
+        fail(arguments, "finding of unlike calls: %s" % texts)
+
+
 def check(tmp, arguments):
     folder, db = os.path.join(tmp, "job"), os.path.join(tmp, "job.db")
     subprocess.run(["rm", "-rf", folder], check=True)
@@ -85,6 +108,7 @@ def check(tmp, arguments):
             len(faults), faults[0]))
     if not counts["ops"]:
         fail(arguments, "no op")
+    check_named(arguments, job, folder)
     said = check_transfers(arguments, job)
     waits = truth.wait_errors(job)
     if waits and truth.median(waits) > .02:

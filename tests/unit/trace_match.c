@@ -106,7 +106,92 @@ static void test_mismatch(void **state)
     assert_false(files_instance(trace, 0, 4)->mismatch);
     assert_int_equal(trace->jobs[0].mismatches, 3);
     assert_int_equal(trace->jobs[0].usages[0].nsamples, 1);
+    /* Of two that differ both are named. */
+    assert_int_equal(trace->jobs[0].nunlike, 2);
+    assert_true(trace->jobs[0].unlike[0].tied);
+    assert_int_equal(trace->jobs[0].unlike[1].rank, 1);
+    assert_int_equal(trace->jobs[0].unlike[1].calls, 3);
+    assert_int_equal(trace->jobs[0].unlike[1].first, 1);
+    assert_int_equal(trace->jobs[0].unlike[1].own.count, 1001);
+    assert_int_equal(trace->jobs[0].unlike[1].others.count, 1000);
     files_close(trace, folder);
+}
+
+/* What most ranks call is what the operation is, whoever was seen first. */
+static void test_most_are_right(void **state)
+{
+    const char *folder = files_folder();
+    const struct ct_job *job;
+    struct ct_trace *trace;
+    int r, i;
+
+    (void)state;
+    for (r = 0; r < 3; r++) {
+        sqlite3 *db = files_begin_reducing(folder, r, 3, 0);
+
+        files_class(db, 2, 1, CT_OP_ALL_GATHER, 7, -1);
+        for (i = 0; i < 10; i++)
+            files_op(db, i + 1, r == 0 && i >= 8 ? 2 : 1, i, 1000 * i, 500);
+        files_end(db);
+    }
+    trace = files_open(folder);
+    job = &trace->jobs[0];
+    assert_int_equal(job->mismatches, 2);
+    assert_int_equal(files_instance(trace, 0, 9)->base, CT_OP_ALL_REDUCE);
+    assert_int_equal(ct_usage_of(job, files_instance(trace, 0, 9))->bytes,
+                     4000);
+    assert_int_equal(job->nusages, 1);
+    assert_int_equal(job->nunlike, 1);
+    assert_int_equal(job->unlike[0].rank, 0);
+    assert_int_equal(job->unlike[0].calls, 2);
+    assert_int_equal(job->unlike[0].first, 8);
+    assert_int_equal(job->unlike[0].own.base, CT_OP_ALL_GATHER);
+    assert_int_equal(job->unlike[0].others.base, CT_OP_ALL_REDUCE);
+    assert_false(job->unlike[0].tied);
+    assert_int_equal(job->met.whole, 10);
+    assert_int_equal(job->met.unlike, 2);
+    files_close(trace, folder);
+}
+
+/* Ranks 0 and 2 issue one more than rank 1, which is said where nothing is
+ * missing of that one. */
+static void test_ahead(void **state)
+{
+    enum { WHOLE, LOSES, KILLED, CASES };
+    int which, r, i;
+
+    (void)state;
+    for (which = 0; which < CASES; which++) {
+        const char *folder = files_folder();
+        const struct ct_job *job;
+        struct ct_trace *trace;
+
+        for (r = 0; r < 3; r++) {
+            sqlite3 *db = files_begin_reducing(folder, r, 3, 0);
+
+            for (i = 0; i < (r == 1 ? 4 : 5); i++)
+                files_op(db, i + 1, 1, i, 1000 * i, 500);
+            if (r == 1 && which == LOSES)
+                files_sql(db, "INSERT INTO loss VALUES"
+                              " ('ring_full', 'op', 1, 1, 1, 2)");
+            if (r == 1 && which == KILLED)
+                files_sql(db, "UPDATE process SET end_ns = NULL");
+            files_end(db);
+        }
+        trace = files_open(folder);
+        job = &trace->jobs[0];
+        assert_int_equal(job->met.whole, 4);
+        assert_int_equal(job->met.ahead, which == WHOLE);
+        assert_int_equal(job->met.lost, which != WHOLE);
+        assert_int_equal(job->nahead, which == WHOLE);
+        assert_true(files_instance(trace, 0, 4)->bound);
+        if (which == WHOLE) {
+            assert_int_equal(job->ahead[0].behind, 1);
+            assert_int_equal(job->ahead[0].issued, 4);
+            assert_int_equal(job->ahead[0].most, 5);
+        }
+        files_close(trace, folder);
+    }
 }
 
 static void test_groups(void **state)
@@ -391,6 +476,8 @@ int main(void)
         cmocka_unit_test(test_all_reduce),
         cmocka_unit_test(test_missing_rank),
         cmocka_unit_test(test_mismatch),
+        cmocka_unit_test(test_most_are_right),
+        cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_untimed),
         cmocka_unit_test(test_sparse_ordinals),
