@@ -304,6 +304,15 @@ static void number_usages(struct ct_matching *m)
     ct_arena_adopt(m->trace->arena, m->job->usages);
 }
 
+/* What instances are known by while they are matched. */
+static void forget_numbers(struct ct_matching *m)
+{
+    free(m->slots);
+    free(m->signature_of);
+    m->slots = NULL;
+    m->signature_of = NULL;
+}
+
 static void release(struct ct_matching *m)
 {
     int i;
@@ -314,12 +323,10 @@ static void release(struct ct_matching *m)
         free(m->lanes[i].sparse);
     free(m->infos);
     free(m->lanes);
-    free(m->slots);
     free(m->pairs);
     free(m->issued);
     free(m->signatures);
     free(m->usage_of);
-    free(m->signature_of);
     ct_intern_release(&m->lane_keys);
     ct_intern_release(&m->signature_keys);
 }
@@ -343,6 +350,7 @@ void ct_trace_match(struct ct_trace *trace, struct ct_job *job)
     ct_match_agree(&m);
     ct_account(&m);
     number_usages(&m);
+    forget_numbers(&m);
     ct_trace_clocks(&m);
     ct_transfer_finish(&m);
     release(&m);
