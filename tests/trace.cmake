@@ -18,14 +18,15 @@ foreach(name short_ns progress load recover choices clock kernels join links mat
   set_tests_properties(unit.trace_${name} PROPERTIES LABELS unit TIMEOUT 300)
 endforeach()
 
-add_executable(bench_load ${CMAKE_CURRENT_LIST_DIR}/bench/load.c)
-target_include_directories(bench_load PRIVATE ${SQLITE3_INCLUDE})
-target_link_libraries(bench_load PRIVATE commtrace_trace)
-target_compile_definitions(bench_load PRIVATE
+add_executable(bench_report10m ${CMAKE_CURRENT_LIST_DIR}/bench/report10m.c)
+target_include_directories(bench_report10m PRIVATE ${SQLITE3_INCLUDE})
+target_link_libraries(bench_report10m PRIVATE commtrace_flags ${SQLITE3_STATIC}
+  Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_definitions(bench_report10m PRIVATE
   TRACEGEN="$<TARGET_FILE:tracegen>" COMMTRACE="$<TARGET_FILE:commtrace>")
-target_link_libraries(bench_load PRIVATE m)
-add_dependencies(bench_load tracegen commtrace)
-set_target_properties(bench_load PROPERTIES
+target_link_libraries(bench_report10m PRIVATE m)
+add_dependencies(bench_report10m tracegen commtrace)
+set_target_properties(bench_report10m PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 
 add_executable(bench_tracegen ${CMAKE_CURRENT_LIST_DIR}/bench/tracegen.c)
