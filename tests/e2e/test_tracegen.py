@@ -200,6 +200,45 @@ def test_ends(folder):
                    " AND gpu_ns < wait_ns + transfer_ns") == [(0,)])
 
 
+def hung(job, dead):
+    """What is open in the files is what never ended."""
+    for rank, _, db, _ in job.files():
+        expect(db.execute("SELECT end_ns FROM process").fetchone() == (None,), rank)
+        running = db.execute("SELECT id FROM op WHERE flags & 256 AND grp IS NULL"
+                             " ORDER BY id").fetchall()
+        expect(running == job.ask("SELECT id FROM op WHERE process = ? AND grp = 0"
+                                  " AND start_ns IS NULL AND id NOTNULL ORDER BY n",
+                                  rank), rank, running)
+        never, = job.ask("SELECT count(*) FROM op WHERE process = ?"
+                         " AND start_ns IS NULL", rank)[0]
+        expect((never > 0) != (rank in dead), rank, "waits for", never)
+    expect(job.ask("SELECT count(*) FROM op_wait WHERE start_ns IS NULL") == [(0,)])
+
+
+def test_kill(folder):
+    job = Job(folder, "--kill", "3@100.2")
+    hung(job, [3])
+    for rank, _, db, cut_ns in job.files():
+        last, = db.execute("SELECT max(enter_ns) FROM op").fetchone()
+        expect(last < (100200000 if rank == 3 else 300000000), rank, last)
+        expect((cut_ns == 100200000) == (rank == 3), rank, cut_ns)
+    # The rank beside it stops first.
+    last = dict(job.ask("SELECT process, max(start_ns) FROM op GROUP BY process"))
+    expect(last[2] < 100200000 < last[6], last)
+
+
+def test_skip(folder):
+    """Rank 5 is one call ahead of its TP peer, which waits for it in the end."""
+    job = Job(folder, "--skip", "5,300")
+    hung(job, [])
+    counts = dict(job.ask(
+        "SELECT process, count(*) FROM op JOIN member USING (uid, process) WHERE uid ="
+        " (SELECT a.uid FROM member a JOIN member b USING (uid) JOIN communicator"
+        " USING (uid) WHERE a.process = 4 AND b.process = 5 AND nranks = 2)"
+        " GROUP BY process"))
+    expect(counts[4] == counts[5] + 1, counts)
+
+
 def rows_of(path):
     db = sqlite3.connect(path)
     tables = [t for t, in db.execute("SELECT name FROM sqlite_master"
@@ -236,7 +275,7 @@ def test_same(folder):
 
 
 for test in (test_clocks, test_instances, test_drops, test_files, test_mismatch,
-             test_transfers, test_slow, test_ends, test_portions,
+             test_transfers, test_slow, test_ends, test_kill, test_skip, test_portions,
              test_same):
     with jobs.Scratch() as scratch:
         print(test.__name__)

@@ -63,6 +63,18 @@ static bool leaves_early(const struct simulation *s,
            launch->calls->peer == place && launch->bytes <= BUFFER_BYTES;
 }
 
+/* Before all have ended. */
+static bool somebody_dies(const struct simulation *s, const struct comm *c,
+                          int64_t end_ns)
+{
+    int i;
+
+    for (i = 0; i < c->nranks; i++)
+        if (s->ranks[c->ranks[i]].dies_ns < end_ns)
+            return true;
+    return false;
+}
+
 /* The last to come decides when all end. */
 static void hold(struct simulation *s, int comm, const struct instruction *in)
 {
@@ -71,6 +83,9 @@ static void hold(struct simulation *s, int comm, const struct instruction *in)
     const struct launch launch = launch_of(s, comm, in);
     int i;
 
+    if (may_hang(s->layout->options) &&
+        somebody_dies(s, c, m->last_ns + launch.ns))
+        return;
     tell(s, comm, &launch);
     for (i = 0; i < c->nranks; i++) {
         const struct rank *rank = &s->ranks[c->ranks[i]];

@@ -20,12 +20,14 @@ bool is_missing(const struct options *o, int rank)
 int64_t cut_of(const struct options *o, int rank)
 {
     const struct damage *d = &o->damage;
+    const int64_t dies_ns = dies_at(o, rank);
     int i;
 
     for (i = 0; i < d->ncuts; i++)
-        if (rank >= d->cuts[i].from && rank <= d->cuts[i].to)
+        if (rank >= d->cuts[i].from && rank <= d->cuts[i].to &&
+            d->cuts[i].at_ns < dies_ns)
             return d->cuts[i].at_ns;
-    return INT64_MAX;
+    return dies_ns;
 }
 
 bool is_dropped(const struct options *o, int rank, long n)

@@ -160,6 +160,33 @@ int64_t late_end_ns(const struct simulation *s, int comm, int place, uint64_t n)
                      fabs(normal(mix(mix(o->seed ^ 0xe2d, which), n))));
 }
 
+int64_t dies_at(const struct options *o, int rank)
+{
+    const struct disturbance *d = &o->disturbance;
+    int i;
+
+    for (i = 0; i < d->ndeaths; i++)
+        if (rank >= d->deaths[i].from && rank <= d->deaths[i].to)
+            return d->deaths[i].at_ns;
+    return INT64_MAX;
+}
+
+bool is_skipped(const struct options *o, int rank, int64_t n)
+{
+    const struct disturbance *d = &o->disturbance;
+    int i;
+
+    for (i = 0; i < d->nskips; i++)
+        if (d->skips[i].rank == rank && d->skips[i].n == n)
+            return true;
+    return false;
+}
+
+bool may_hang(const struct options *o)
+{
+    return o->disturbance.ndeaths || o->disturbance.nskips;
+}
+
 static const struct {
     enum ct_op_size size;
     enum ct_op_wire wire;
@@ -263,6 +290,33 @@ static void set_contention(struct options *o, const char *name,
     o->disturbance.contention = v[1];
 }
 
+static void add_death(struct options *o, const char *name, const char *value)
+{
+    struct disturbance *d = &o->disturbance;
+    const char *at;
+
+    if (d->ndeaths == MAX_HANGS)
+        option_fail(name, value);
+    at = option_range(name, value, &d->deaths[d->ndeaths].from,
+                      &d->deaths[d->ndeaths].to);
+    if (*at != '@')
+        option_fail(name, value);
+    d->deaths[d->ndeaths++].at_ns =
+        (int64_t)(1e6 * option_number(name, at + 1, 0));
+}
+
+static void add_skip(struct options *o, const char *name, const char *value)
+{
+    struct disturbance *d = &o->disturbance;
+    double v[2];
+
+    option_numbers(name, value, v, 2);
+    if (d->nskips == MAX_HANGS || v[0] < 0 || v[1] < 0)
+        option_fail(name, value);
+    d->skips[d->nskips].rank = (int)v[0];
+    d->skips[d->nskips++].n = (int64_t)v[1];
+}
+
 const char disturb_help[] =
     "  --slow R,F[@A-B]          ranks R (or R-S) compute F times as long\n"
     "                            [from millisecond A to B]\n"
@@ -275,6 +329,8 @@ const char disturb_help[] =
     "  --contention P,M          a share P of transfers takes 1 + M times "
     "as\n"
     "                            long on average (0,0)\n"
+    "  --kill R@MS               ranks die then, and the others wait\n"
+    "  --skip R,N                rank R never calls its Nth collective\n"
     "  --end-us S                scatter of the ends of a collective (0)\n";
 
 bool disturb_set(struct options *o, const char *name, const char *value)
@@ -289,6 +345,10 @@ bool disturb_set(struct options *o, const char *name, const char *value)
         add_slow(o, SLOW_NIC, name, value);
     else if (!strcmp(name, "contention"))
         set_contention(o, name, value);
+    else if (!strcmp(name, "kill"))
+        add_death(o, name, value);
+    else if (!strcmp(name, "skip"))
+        add_skip(o, name, value);
     else if (!strcmp(name, "end-us"))
         o->disturbance.end_us = option_number(name, value, 0);
     else if (!strcmp(name, "curve"))

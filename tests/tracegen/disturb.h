@@ -13,6 +13,7 @@ struct options;
 
 #define MAX_SLOW 64
 #define MAX_CURVES 16
+#define MAX_HANGS 16
 
 enum slow_what {
     SLOW_RANKS, /* computing of ranks */
@@ -38,12 +39,27 @@ struct disturbance {
     int nslow, ncurves;
     struct slow slow[MAX_SLOW];
     struct curve curves[MAX_CURVES];
+    int ndeaths, nskips;
+    struct {
+        int from, to; /* ranks */
+        int64_t at_ns;
+    } deaths[MAX_HANGS];
+    struct {
+        int rank;
+        int64_t n; /* it never calls its nth collective */
+    } skips[MAX_HANGS];
     /* Share of the transfers that others are in the way of, and how much longer
      * those take on average, exponentially distributed. */
     double contended, contention;
     /* Ranks end a collective up to a few of this after each other. */
     double end_us;
 };
+
+/* When rank dies and leaves the others waiting; INT64_MAX: never. */
+int64_t dies_at(const struct options *o, int rank);
+bool is_skipped(const struct options *o, int rank, int64_t n);
+/* Something of that happens. */
+bool may_hang(const struct options *o);
 
 /* Takes an option; false: it is no disturbance. */
 bool disturb_set(struct options *o, const char *name, const char *value);

@@ -119,6 +119,8 @@ static const struct option names[] = {{"tp", 1, NULL, 't'},
                                       {"slow-nic", 1, NULL, 'W'},
                                       {"curve", 1, NULL, 'W'},
                                       {"contention", 1, NULL, 'W'},
+                                      {"kill", 1, NULL, 'W'},
+                                      {"skip", 1, NULL, 'W'},
                                       {"end-us", 1, NULL, 'W'},
                                       {"barriers", 1, NULL, 'r'},
                                       {"eval-every", 1, NULL, 'e'},
@@ -296,6 +298,8 @@ static void run_steps(struct simulation *s, struct files *files, int n)
 
     for (step = 0; step < n; step++) {
         simulation_call(s, program_part, step);
+        if (may_hang(s->layout->options))
+            continue; /* nobody knows who will come to its next step */
         simulation_run(s);
         files_add(files);
     }
@@ -328,9 +332,12 @@ static void simulate(struct simulation *s, struct files *files,
         s->ranks[r].streams[COMPUTE_STREAM].now_ns = 5000000;
     }
     simulation_call(s, program_begin, 0);
-    simulation_run(s);
+    if (!may_hang(o))
+        simulation_run(s);
     if (!o->sweep)
         run_steps(s, files, steps_for(s, o));
+    if (may_hang(o))
+        simulation_run(s);
 }
 
 int main(int argc, char **argv)

@@ -96,7 +96,10 @@ void record_add(struct rank *rank, const struct instruction *in,
                          sizeof(*rank->records));
     record = &rank->records[rank->nrecords++];
     rank->nops++;
-    *record = (struct record){.cls = class_of(rank, &class), .group = group};
+    *record = (struct record){.start_ns = NEVER,
+                              .gpu_ns = NEVER,
+                              .cls = class_of(rank, &class),
+                              .group = group};
     rank->classes[rank->last_class].next = record->cls;
     rank->last_class = record->cls;
     record->ordinal = rank->lanes[rank->classes[record->cls].lane].n++;

@@ -12,6 +12,8 @@ void simulation_init(struct simulation *s, const struct layout *layout)
     s->programs = zeros(n, sizeof(*s->programs));
     s->awake = zeros(n, sizeof(*s->awake));
     s->meetings = zeros((unsigned long)layout->ncomms, sizeof(*s->meetings));
+    for (i = 0; i < layout->nranks; i++)
+        s->ranks[i].dies_ns = dies_at(layout->options, i);
     for (i = 0; i < layout->ncomms; i++)
         s->meetings[i].streams =
             zeros((unsigned long)layout->comms[i].nranks, 1);
@@ -133,11 +135,13 @@ static void begin_task(struct simulation *s, int r, int stream)
 
     if (after->pending || turns->done != task->turn)
         return;
+    st->start_ns = latest(task->ready_ns, st->now_ns,
+                          latest(after->at_ns, turns->end_ns, 0));
+    if (st->start_ns >= rank->dies_ns)
+        return;
     if (st->done + 1 == st->ntasks)
         rank->waiting &= ~(1u << stream);
     st->begun = true;
-    st->start_ns = latest(task->ready_ns, st->now_ns,
-                          latest(after->at_ns, turns->end_ns, 0));
     st->end_ns = 0;
     if (in[in->call == GROUP].call == COLLECTIVE)
         meet(s, r, stream);
@@ -230,16 +234,31 @@ static void mark(struct rank *rank, const struct instruction *in)
     }
     rank->segments = grow(rank->segments, &rank->segment_capacity,
                           rank->nsegments, sizeof(*rank->segments));
-    rank->segments[rank->nsegments++] = (struct segment){
-        .kind = in->mark, .first = rank->nops, .micro_batches = in->n};
+    rank->segments[rank->nsegments++] =
+        (struct segment){.kind = in->mark,
+                         .first = rank->nops,
+                         .last = -1,
+                         .micro_batches = in->n};
 }
 
-/* False: it has to wait for others. */
+/* The program of this rank lacks a call that the others have. */
+static bool is_left_out(const struct simulation *s, int r,
+                        const struct instruction *in)
+{
+    struct rank *rank = &s->ranks[r];
+
+    return in->call == COLLECTIVE && !rank->issued &&
+           is_skipped(s->layout->options, r, rank->collectives++);
+}
+
+/* False: it has to wait for others, or is dead. */
 static bool step_rank(struct simulation *s, int r)
 {
     struct rank *rank = &s->ranks[r];
     const struct instruction *in = &rank->program->code[rank->pc];
 
+    if (rank->streams[COMPUTE_STREAM].now_ns >= rank->dies_ns)
+        return false;
     switch (in->call) {
     case COMPUTE:
         rank->streams[COMPUTE_STREAM].now_ns +=
@@ -254,6 +273,8 @@ static bool step_rank(struct simulation *s, int r)
         mark(rank, in);
         break;
     default:
+        if (is_left_out(s, r, in))
+            break;
         if (!step_call(s, r, in))
             return false;
         rank->pc += ops_of(in) - (in->call != GROUP);
@@ -273,11 +294,12 @@ static bool is_done(const struct rank *rank)
     return rank->pc == rank->program->n;
 }
 
-static void end_run(struct rank *rank)
+static void end_run(struct rank *rank, bool hang)
 {
     int i;
 
-    if (!is_done(rank))
+    rank->hangs = !is_done(rank);
+    if (rank->hangs && !hang)
         abort(); /* a deadlock is a fault of the program above */
     for (i = 0; i < STREAMS; i++)
         rank->streams[i].done = rank->streams[i].ntasks = 0;
@@ -295,10 +317,13 @@ void simulation_call(struct simulation *s,
     for (r = 0; r < s->layout->nranks; r++) {
         struct program *program = &s->programs[program_of(s->layout, r)];
 
-        if (!program->n)
+        if (program->parts <= s->parts) {
             make(program, s->layout, r, number);
+            program->parts = s->parts + 1;
+        }
         s->ranks[r].program = program;
     }
+    s->parts++;
 }
 
 void simulation_run(struct simulation *s)
@@ -314,7 +339,7 @@ void simulation_run(struct simulation *s)
             ;
     }
     for (r = 0; r < s->layout->nranks; r++)
-        end_run(&s->ranks[r]);
+        end_run(&s->ranks[r], may_hang(s->layout->options));
     for (r = 0; r < s->layout->nranks; r++)
         s->programs[r].n = 0;
 }

@@ -64,7 +64,7 @@ static void put_process(struct writer *w, const struct simulation *s, int rank,
     put(row, process_restart, 0);
     put(row, process_t0_ns, out->clock.boot_ns + out->t0_host_ns);
     put(row, process_t0_real_ns, out->clock.real_ns + out->t0_host_ns);
-    if (out->cut_ns < INT64_MAX)
+    if (out->cut_ns < INT64_MAX || s->ranks[rank].hangs)
         put_null(row, process_end_ns);
     else
         put(row, process_end_ns, output_time(out, end_of(&s->ranks[rank])));

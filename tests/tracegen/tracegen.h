@@ -177,7 +177,7 @@ struct instruction { /* small, since there are many */
 };
 
 struct program {
-    int n, capacity;
+    int n, capacity, parts; /* parts: how often it was added to */
     struct instruction *code;
 };
 
@@ -208,8 +208,10 @@ void program_sweep(struct program *p, const struct layout *layout, int rank,
 /* Ranks with the same number are given the same program. */
 int program_of(const struct layout *layout, int rank);
 
+#define NEVER (INT64_MAX / 4)
+
 struct record { /* one op; small, since there are many */
-    int64_t start_ns, enter_ns, gpu_ns;
+    int64_t start_ns, enter_ns, gpu_ns; /* start and gpu NEVER: did not */
     int32_t cls;
     uint32_t ordinal;
     int32_t group; /* number of its bracket, from 1; 0: none */
@@ -273,9 +275,12 @@ struct index { /* from keys to numbers */
 struct rank {
     const struct program *program;
     int pc;
-    bool issued;      /* the instruction there, which is waited for */
-    int64_t host_ns;  /* when the host is free to call */
-    unsigned waiting; /* streams with a call that has not begun, as bits */
+    bool issued;     /* the instruction there, which is waited for */
+    int64_t host_ns; /* when the host is free to call */
+    int64_t dies_ns;
+    int64_t collectives; /* that its program has, up to here */
+    bool hangs;          /* it was never done */
+    unsigned waiting;    /* streams with a call that has not begun, as bits */
     struct stream streams[STREAMS];
     struct event events[EVENTS];
     struct turns turns[COMM_KINDS];
@@ -304,6 +309,7 @@ struct simulation {
     const struct layout *layout;
     struct rank *ranks;
     struct program *programs; /* ranks that call the same share one */
+    int parts;                /* of the programs so far */
     struct meeting *meetings; /* per communicator */
     struct edge *edges;       /* per (communicator, source, destination) */
     int nedges, edge_capacity;

@@ -92,6 +92,12 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static bool dies_before(const struct simulation *s, const struct half *half,
+                        int64_t end_ns)
+{
+    return s->ranks[half->rank].dies_ns < end_ns;
+}
+
 /* An eager message that waits in the buffer is only copied. */
 static void pass_message(struct simulation *s, const struct edge *e,
                          const struct half *send, const struct half *recv,
@@ -109,14 +115,17 @@ static void pass_message(struct simulation *s, const struct edge *e,
         .start_ns = later(send->start_ns, recv->start_ns),
         .transfer_ns = ns};
 
+    const int64_t end_ns =
+        send->eager ? later(send->start_ns + ns, recv->start_ns + ns / 10)
+                    : instance.start_ns + ns;
+
+    if (dies_before(s, send, send->eager ? send->start_ns + ns : end_ns) ||
+        dies_before(s, recv, end_ns))
+        return;
     truth_instance(s, &instance);
-    if (send->eager) {
-        end_message(s, recv,
-                    later(send->start_ns + ns, recv->start_ns + ns / 10));
-    } else {
-        end_message(s, recv, instance.start_ns + ns);
-        end_message(s, send, instance.start_ns + ns);
-    }
+    end_message(s, recv, end_ns);
+    if (!send->eager)
+        end_message(s, send, end_ns);
 }
 
 static void post(struct simulation *s, struct edge *e, const struct half *half,
@@ -136,7 +145,8 @@ static void post(struct simulation *s, struct edge *e, const struct half *half,
         other = pop(e);
         pass_message(s, e, sends ? half : &other, sends ? &other : half, in);
     }
-    if (sends && half->eager)
+    if (sends && half->eager &&
+        !dies_before(s, half, half->start_ns + half->ns))
         end_message(s, half, half->start_ns + half->ns);
 }
 

@@ -43,6 +43,8 @@ static void write_segments(FILE *f, const struct rank *rank)
     for (i = 0; i < rank->nsegments; i++) {
         const struct segment *segment = &rank->segments[i];
 
+        if (segment->last < 0) /* it was never over */
+            break;
         fprintf(f, "%s[\"%s\",%lld,%lld,%d]", i ? "," : "",
                 names[segment->kind], (long long)segment->first,
                 (long long)segment->last, segment->micro_batches);
@@ -57,7 +59,7 @@ static void write_steps(FILE *f, const struct rank *rank)
     for (i = 0; i < rank->nsegments; i++) {
         const struct segment *segment = &rank->segments[i];
 
-        if (segment->kind != SEGMENT_STEP)
+        if (segment->kind != SEGMENT_STEP || segment->last < 0)
             continue;
         fprintf(f, "%s[%lld,%lld]", comma, (long long)segment->first,
                 (long long)segment->last);

@@ -32,7 +32,8 @@ static const char schema[] =
     " ordinal INTEGER, kind INTEGER, bytes INTEGER, start_ns INTEGER,"
     " transfer_ns INTEGER) STRICT;"
     /* n counts the ops of the process from 0; id is that of the file, NULL:
-     * lost; unlike: written as another call than it was */
+     * lost; start_ns and gpu_ns NULL: it was never over; unlike: written as
+     * another call than it was */
     "CREATE TABLE op(process INTEGER, n INTEGER, id INTEGER, uid INTEGER,"
     " src INTEGER, dst INTEGER, ordinal INTEGER, kind INTEGER,"
     " start_ns INTEGER, gpu_ns INTEGER, grp INTEGER, unlike INTEGER) STRICT;"
@@ -130,6 +131,7 @@ static void put_op(struct truth_db *t, const struct layout *layout, int r,
     int src = class->op == CT_OP_SEND   ? place
               : class->op == CT_OP_RECV ? class->peer
                                         : -1;
+    const bool ended = record->gpu_ns < NEVER;
     int dst = class->op == CT_OP_SEND   ? class->peer
               : class->op == CT_OP_RECV ? place
                                         : -1;
@@ -138,8 +140,9 @@ static void put_op(struct truth_db *t, const struct layout *layout, int r,
            (int64_t[]){
                r, n, record->id ? record->id : NONE,
                (int64_t)layout->comms[layout->comm_of[r][class->comm]].uid, src,
-               dst, record->ordinal, (int64_t) class->op, record->start_ns,
-               record->gpu_ns, record->group, record->unlike},
+               dst, record->ordinal, (int64_t) class->op,
+               ended ? record->start_ns : NONE, ended ? record->gpu_ns : NONE,
+               record->group, record->unlike},
            12);
 }
 
