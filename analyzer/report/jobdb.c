@@ -149,7 +149,7 @@ static void open_database(struct jobdb *db, const char *path)
     snprintf(sql, sizeof sql,
              "PRAGMA page_size=8192; PRAGMA journal_mode=OFF;"
              "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
-             "PRAGMA cache_size=-65536; PRAGMA temp_store=FILE;"
+             "PRAGMA cache_size=-16384; PRAGMA temp_store=FILE;"
              "PRAGMA threads=2;"
              "PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN",
              CT_JOB_APPLICATION_ID, CT_SCHEMA_VERSION);
@@ -174,6 +174,7 @@ static void put_ops(struct jobdb *db, const struct jobdb_job *job)
         if (trace->processes[i].job == job->view->number) {
             jobdb_put_ops(db, job, i);
             jobdb_put_sums(db, job, i);
+            ct_progress_item();
         }
 }
 
@@ -185,6 +186,7 @@ static void put_job(struct jobdb *db, struct jobdb_job *job)
     }
     jobdb_put_job(db, job);
     jobdb_put_instances(db, job);
+    ct_progress_stage("writing operations", job->view->job->nprocesses);
     put_ops(db, job);
     free(job->arrivals);
 }
@@ -194,6 +196,7 @@ static void put_all(struct jobdb *db, const struct view_input *input)
     struct jobdb_job job = {0};
     const struct ct_trace *trace = input->trace;
 
+    ct_progress_stage("writing facts", 0);
     jobdb_put_lookups(db);
     for (int i = 0; i < trace->nprocesses; i++)
         if (view_has_job(input, trace->processes[i].job))
@@ -214,6 +217,7 @@ static void put_all(struct jobdb *db, const struct view_input *input)
         job.first_usage += view.job->nusages;
         view_close(&view);
     }
+    ct_progress_stage("sorting indexes", 0);
     jobdb_put_views(db);
 }
 
@@ -251,8 +255,11 @@ int jobdb_write(const char *path, const struct view_input *input,
     sort_beside(path);
     open_database(&db, temporary);
     ct_progress_begin(cli->command);
+    fflush(stdout); /* may be the terminal that shows the progress */
+    ct_progress_begin(cli->command);
     if (!db.error[0])
         put_all(&db, input);
+    ct_progress_end();
     close_database(&db);
     ct_progress_end();
     sqlite3_free(sqlite3_temp_directory);

@@ -185,6 +185,72 @@ static void put_sum(struct jobdb *db, const struct sums *sums, int i)
     jobdb_end(db);
 }
 
+struct step_role_key {        /* no padding */
+    int32_t step, role, link; /* role: enum ct_role_id; CT_NONE: none */
+};
+
+struct step_role {
+    struct step_role_key key;
+    int64_t runs, bytes, timed, transfer_ns, wait_ns;
+};
+
+static struct step_role_key step_role_of(const struct view *view,
+                                         const struct key *key)
+{
+    const struct ct_role *role = view_role(view, key->usage);
+
+    return (struct step_role_key){key->step, role ? (int)role->role : CT_NONE,
+                                  (int)view->job->usages[key->usage].link};
+}
+
+static void add_sum(struct step_role *to, const struct ct_process *p,
+                    const struct sum *sum)
+{
+    to->runs = ct_add_time(to->runs, sum->runs);
+    add_time(&to->bytes, 1, bytes_of(p, sum));
+    to->timed = ct_add_time(to->timed, sum->timed);
+    add_time(&to->transfer_ns, 1, sum->transfer_ns);
+    add_time(&to->wait_ns, 1, sum->wait_ns);
+}
+
+static void put_step_role(struct jobdb *db, int process, int id,
+                          const struct step_role *r)
+{
+    jobdb_start(db, JOBDB_T_step_role);
+    jobdb_int(db, process);
+    jobdb_int(db, id);
+    jobdb_index(db, r->key.step);
+    jobdb_text(db, r->key.role == CT_NONE ? NULL : ct_role_names[r->key.role]);
+    jobdb_int(db, r->key.link);
+    jobdb_int(db, r->runs);
+    jobdb_int(db, r->bytes);
+    jobdb_time(db, r->timed ? r->transfer_ns : CT_NO_TIME);
+    jobdb_time(db, r->timed ? r->wait_ns : CT_NO_TIME);
+    jobdb_end(db);
+}
+
+static void put_step_roles(struct jobdb *db, const struct sums *sums)
+{
+    struct ct_intern keys = {0};
+    struct step_role *rows = ct_alloc((size_t)sums->keys.n + 1, sizeof *rows);
+
+    for (int i = 0; i < sums->keys.n; i++) {
+        struct step_role_key key;
+        int at;
+
+        if (sums->sums[i].key.usage == CT_NONE)
+            continue;
+        key = step_role_of(sums->job->view, &sums->sums[i].key);
+        at = ct_intern_add(&keys, &key, sizeof key);
+        rows[at].key = key;
+        add_sum(&rows[at], sums->process, &sums->sums[i]);
+    }
+    for (int i = 0; i < keys.n && !db->error[0]; i++)
+        put_step_role(db, sums->number, i, &rows[i]);
+    ct_intern_release(&keys);
+    free(rows);
+}
+
 void jobdb_put_sums(struct jobdb *db, const struct jobdb_job *job, int process)
 {
     struct sums sums = {.job = job,
@@ -194,6 +260,7 @@ void jobdb_put_sums(struct jobdb *db, const struct jobdb_job *job, int process)
     add_all(&sums);
     for (int i = 0; i < sums.keys.n && !db->error[0]; i++)
         put_sum(db, &sums, i);
+    put_step_roles(db, &sums);
     ct_intern_release(&sums.keys);
     free(sums.sums);
     free(sums.captured);

@@ -33,6 +33,7 @@ static const char *const statements[] = {
     "CREATE INDEX op_sum_usage ON op_sum(usage, step)",
     "CREATE INDEX op_sum_choice ON op_sum(told, choice) "
     "WHERE choice IS NOT NULL",
+    "CREATE INDEX step_role_role ON step_role(role, link, step)",
     "CREATE INDEX graph_run_graph ON graph_run(process, graph)",
     "CREATE INDEX op_match_graph ON op_match(process, graph) "
     "WHERE graph IS NOT NULL",
@@ -162,18 +163,16 @@ static const char *const statements[] = {
     "CREATE VIEW v_step_role AS -- what a rank spends on a role in a step;\n"
     "-- what graphs ran counts in ops and bytes; in times where NCCL's\n"
     "-- profiler told them\n"
-    "SELECT p.job, p.rank, s.step, t.kind AS step_kind, u.role,\n"
-    "       l.name AS link, l.network, sum(s.runs) AS ops,\n"
-    "       sum(s.bytes) AS bytes,\n"
-    "       total(s.transfer_ns) / 1e6 AS transfer_ms,\n"
-    "       total(s.wait_ns) / 1e6 AS wait_ms,\n"
-    "       (total(s.transfer_ns) + total(s.wait_ns)) / 1e6 AS total_ms\n"
-    "  FROM op_sum s\n"
-    "  JOIN usage u ON u.id = s.usage\n"
-    "  JOIN link_class l ON l.id = u.link\n"
+    "SELECT p.job, p.rank, s.step, t.kind AS step_kind, s.role,\n"
+    "       l.name AS link, l.network, s.runs AS ops, s.bytes,\n"
+    "       ifnull(s.transfer_ns, 0) / 1e6 AS transfer_ms,\n"
+    "       ifnull(s.wait_ns, 0) / 1e6 AS wait_ms,\n"
+    "       (ifnull(s.transfer_ns, 0) + ifnull(s.wait_ns, 0)) / 1e6\n"
+    "         AS total_ms\n"
+    "  FROM step_role s\n"
+    "  JOIN link_class l ON l.id = s.link\n"
     "  JOIN place p ON p.process = s.process\n"
-    "  LEFT JOIN step t ON t.process = s.process AND t.n = s.step\n"
-    " GROUP BY p.job, s.process, s.step, u.role, u.link",
+    "  LEFT JOIN step t ON t.process = s.process AND t.n = s.step",
 };
 
 void jobdb_put_views(struct jobdb *db)

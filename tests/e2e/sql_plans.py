@@ -13,8 +13,8 @@ import sys
 import time
 
 # As many rows as the job has calls, or a fixed share of that.
-GROWING = {"op", "op_match", "op_sum", "instance", "launch", "kernel", "choice",
-           "graph_launch", "graph_run"}
+GROWING = {"op", "op_match", "op_sum", "step_role", "instance", "launch",
+           "kernel", "choice", "graph_launch", "graph_run"}
 LOOPS = {"Rewind", "Last"}
 
 
