@@ -36,6 +36,22 @@ static bool imports_any(const struct elf *elf, const char *const *names)
     return false;
 }
 
+/* By its calls, or where their names were stripped by the table that NCCL looks
+ * for in plugins since 2.27; what loads none is none. */
+static void find_nccl_inside(struct closure *c, const struct elf *elf,
+                             const char *path, bool loads)
+{
+    const bool calls = elf_symbol(elf, "ncclAllReduce") == ELF_DEFINED &&
+                       elf_symbol(elf, "ncclCommInitRank") == ELF_DEFINED;
+    const bool speaks =
+        (calls || loads) && elf_mentions(elf, "ncclProfiler_v4");
+
+    if (!calls && !speaks)
+        return;
+    snprintf(c->inside, sizeof c->inside, "%s", path);
+    c->inside_speaks = speaks;
+}
+
 /* Adds what one file can do. */
 static void add_file(struct closure *c, const char *path)
 {
@@ -54,9 +70,8 @@ static void add_file(struct closure *c, const char *path)
     c->starts = c->starts || imports_any(&elf, starts);
     if (!*c->names_it && here && elf_mentions(&elf, "libnccl.so"))
         snprintf(c->names_it, sizeof c->names_it, "%s", path);
-    if (!*c->inside && elf_symbol(&elf, "ncclAllReduce") == ELF_DEFINED &&
-        elf_symbol(&elf, "ncclCommInitRank") == ELF_DEFINED)
-        snprintf(c->inside, sizeof c->inside, "%s", path);
+    if (!*c->inside)
+        find_nccl_inside(c, &elf, path, here);
     elf_close(&elf);
 }
 

@@ -11,6 +11,7 @@ struct closure {
     char runtime[PATH_MAX];  /* libcudart.so that it links */
     char driver[PATH_MAX];   /* libcuda.so that it links */
     char inside[PATH_MAX];   /* a file that has NCCL statically in it */
+    bool inside_speaks;      /* its profiler, to plugins as the recorder is */
     char names_it[PATH_MAX]; /* a file that loads libnccl.so by its name */
     char broken[512];        /* why it would not start */
     bool preload_breaks;     /* and that is the recorder's fault */

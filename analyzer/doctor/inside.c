@@ -18,17 +18,20 @@ static bool is_installed(void)
     return answer.loaded;
 }
 
-struct inside inside_judge(void)
+struct inside inside_judge(bool speaks)
 {
     const struct nccl_setting plugin = nccl_setting_find(PLUGIN, -1);
     struct inside inside = {.told = false};
     struct options options;
 
     options_read(&options, NULL);
-    if (!strcmp(options.profiler, "off"))
+    if (!speaks)
+        snprintf(inside.why, sizeof inside.why,
+                 "it has no profiler that could tell of them, as before 2.27");
+    else if (!strcmp(options.profiler, "off"))
         snprintf(inside.why, sizeof inside.why,
                  "COMMTRACE_PROFILER=coll would have its profiler tell of "
-                 "them, if it is NCCL 2.27 or later");
+                 "them");
     else if (plugin.secret)
         snprintf(inside.why, sizeof inside.why,
                  "%.200s can be read but once, by NCCL, and may name a "
@@ -45,9 +48,8 @@ struct inside inside_judge(void)
     else {
         inside.told = true;
         inside.unset = !*plugin.where;
-        snprintf(inside.why, sizeof inside.why,
-                 "its profiler tells of them, if it is NCCL 2.27 or later%s",
-                 inside.unset ? " and finds " PLUGIN "=STATIC_PLUGIN" : "");
+        snprintf(inside.why, sizeof inside.why, "its profiler tells of them%s",
+                 inside.unset ? ", if it finds " PLUGIN "=STATIC_PLUGIN" : "");
     }
     return inside;
 }

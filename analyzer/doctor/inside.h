@@ -6,12 +6,13 @@
 #include <stdbool.h>
 
 struct inside {
-    bool told;     /* by the profiler of a release that has one */
+    bool told;     /* by its profiler */
     bool unset;    /* if NCCL is told which plugin to load */
     char why[400]; /* what decides it, as the end of a sentence */
 };
 
-/* By the options and settings that are in force. */
-struct inside inside_judge(void);
+/* By the options and settings that are in force. speaks: it has a profiler, of
+ * an interface that the recorder knows. */
+struct inside inside_judge(bool speaks);
 
 #endif

@@ -70,6 +70,7 @@ static void look_into_torch(struct python *python, const char *folder,
     snprintf(python->driver, sizeof python->driver, "%s", closure.driver);
     if (!*closure.nccl)
         snprintf(python->inside, sizeof python->inside, "%s", closure.inside);
+    python->inside_speaks = closure.inside_speaks;
 }
 
 int python_ask(struct python *python, const char *program, const char *library)

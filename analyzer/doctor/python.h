@@ -12,6 +12,7 @@ struct python {
     char runtime[PATH_MAX]; /* libcudart of torch */
     char driver[PATH_MAX];  /* and its libcuda */
     char inside[PATH_MAX];  /* a library of torch with NCCL in it */
+    bool inside_speaks;     /* as closure.inside_speaks */
 };
 
 bool python_is(const char *program);

@@ -131,9 +131,10 @@ static bool is_out_of_reach(struct verdict *v, const struct elf *elf)
 }
 
 /* Hooks see none of its calls. whose: "", or the beginning of a word on it. */
-static void judge_inside(struct verdict *v, const char *whose, const char *file)
+static void judge_inside(struct verdict *v, const char *whose, const char *file,
+                         bool speaks)
 {
-    v->inside = inside_judge();
+    v->inside = inside_judge(speaks);
     say(v, v->inside.told ? SIGHT_MAYBE : SIGHT_NO, "static",
         "%sNCCL is linked statically into %s, where no hook sees its calls; %s",
         whose, file, v->inside.why);
@@ -151,7 +152,7 @@ static void judge_closure(struct verdict *v, const struct closure *c)
             c->broken);
         v->cannot_work = c->preload_breaks;
     } else if (*c->inside && !*c->nccl) {
-        judge_inside(v, "", c->inside);
+        judge_inside(v, "", c->inside, c->inside_speaks);
         v->cannot_work = !v->inside.told && !strcmp(c->inside, program);
     } else if (*c->nccl) {
         say(v, SIGHT_YES, "linked", "%s links %s", program, c->nccl);
@@ -193,7 +194,7 @@ static void judge_python(struct verdict *v, const char *interpreter,
     snprintf(v->runtime, sizeof v->runtime, "%s", python.runtime);
     snprintf(v->driver, sizeof v->driver, "%s", python.driver);
     if (*python.inside)
-        judge_inside(v, "torch's ", python.inside);
+        judge_inside(v, "torch's ", python.inside, python.inside_speaks);
     else if (*python.nccl)
         say(v, SIGHT_YES, "python", "%s of %s uses %s", python.package,
             interpreter, python.nccl);

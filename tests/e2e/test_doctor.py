@@ -219,6 +219,8 @@ def nccl_inside(tmp):
     why = verdict("NCCL inside", [path], "no", "static",
                   "statically into " + path)["why"]
     refuses("NCCL inside", [path], why)
+    verdict("an old NCCL inside", [path], "no", "static", "as before 2.27",
+            env={"COMMTRACE_PROFILER": "coll"})
     build(tmp, "libinside.so", INSIDE, "-shared", "-fPIC")
     path = build(tmp, "inside2", HELLO, "-L" + tmp, "-Wl,--no-as-needed",
                  "-l:libinside.so", "-Wl,-rpath," + tmp)
@@ -256,6 +258,11 @@ def nccl_inside_is_told(tmp):
             jobs.fail("%s: %s" % (env, got["facts"]))
         if is_recorded(tmp, [path], env=env) != 1:
             jobs.fail("%s: no trace" % env)
+    stripped = os.path.join(tmp, "stripped")
+    shutil.copy(path, stripped)
+    subprocess.run(["strip", stripped], check=True)
+    verdict("stripped", [stripped], "maybe", "static",
+            "statically into " + stripped, env=ours)
     by_env = ["env", "NCCL_PROFILER_PLUGIN=theirs", path]
     verdict("theirs by env", by_env, "no", "static", "=theirs", env=ours)
 

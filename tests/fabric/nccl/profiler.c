@@ -63,13 +63,13 @@ static int newest_version(void)
 
 static int find_table(void)
 {
-    char name[24];
+    /* As whole words, by which an NCCL is known that is inside a program. */
+    static const char *const names[] = {"ncclProfiler_v4", "ncclProfiler_v5",
+                                        "ncclProfiler_v6", "ncclProfiler_v7"};
 
     for (int v = newest_version(); v >= CT_PROFILER_OLDEST; v--) {
-        void *table;
+        void *table = dlsym(plugin.library, names[v - CT_PROFILER_OLDEST]);
 
-        snprintf(name, sizeof(name), "ncclProfiler_v%d", v);
-        table = dlsym(plugin.library, name);
         if (!table)
             continue;
         log_info(LOG_INIT,
