@@ -30,11 +30,21 @@ static sqlite3_stmt *rows_of(struct ct_digesting *w,
                             i ? ", " : "SELECT ", name);
     }
     sqlite3_str_appendf(sql, " FROM \"%w\"", table->name);
+    if (table->columns[0].type == CT_COLUMN_KEY)
+        sqlite3_str_appendf(sql, " ORDER BY \"%w\"", table->columns[0].name);
     text = sqlite3_str_finish(sql);
     if (text) /* no statement: the file has no such table */
         sqlite3_prepare_v2(w->from.handle, text, -1, &rows, NULL);
     sqlite3_free(text);
     return rows;
+}
+
+/* Ends rows, after the last of them or an error. */
+static void end_rows(struct ct_digesting *w, const char *name,
+                     sqlite3_stmt *rows)
+{
+    if (sqlite3_finalize(rows) != SQLITE_OK && !w->torn)
+        w->torn = name;
 }
 
 static void put_block(struct ct_digesting *w, const struct ct_table *table,
@@ -55,7 +65,7 @@ static void put_block(struct ct_digesting *w, const struct ct_table *table,
 
 /* False: the row holds what no trace has there. */
 static bool add_row(struct ct_block *block, const struct ct_table *table,
-                    sqlite3_stmt *row, int64_t *last_key)
+                    sqlite3_stmt *row)
 {
     int c, i = block->nrows;
 
@@ -67,11 +77,6 @@ static bool add_row(struct ct_block *block, const struct ct_table *table,
         block->null[c][i] = type == SQLITE_NULL;
         block->values[c][i] = sqlite3_column_int64(row, c);
     }
-    if (table->columns[0].type == CT_COLUMN_KEY) {
-        if (block->null[0][i] || block->values[0][i] <= *last_key)
-            return false;
-        *last_key = block->values[0][i];
-    }
     block->nrows++;
     return true;
 }
@@ -81,20 +86,19 @@ static bool pack_rows(struct ct_digesting *w, const struct ct_table *table)
     sqlite3_stmt *rows = rows_of(w, table);
     sqlite3_stmt *insert_block =
         ct_digest_prepare(w, "INSERT INTO packed(name, data) VALUES (?1, ?2)");
-    int64_t last_key = INT64_MIN;
     bool good = true;
 
     w->block->nrows = 0;
     w->block->ncolumns = table->ncolumns;
     while (good && !w->reason && sqlite3_step(rows) == SQLITE_ROW) {
-        good = add_row(w->block, table, rows, &last_key);
+        good = add_row(w->block, table, rows);
         if (w->block->nrows == CT_PACK_ROWS)
             put_block(w, table, insert_block);
     }
     if (good && w->block->nrows && !w->reason)
         put_block(w, table, insert_block);
     sqlite3_finalize(insert_block);
-    sqlite3_finalize(rows);
+    end_rows(w, table->name, rows);
     return good;
 }
 
@@ -160,7 +164,7 @@ static void copy_rows(struct ct_digesting *w, sqlite3_stmt *rows,
         ct_digest_insert(w, row);
     }
     sqlite3_finalize(row);
-    sqlite3_finalize(rows);
+    end_rows(w, name, rows);
 }
 
 static void copy_table(struct ct_digesting *w, const struct ct_table *table)
@@ -177,13 +181,16 @@ static void copy_table(struct ct_digesting *w, const struct ct_table *table)
         copy_rows(w, rows_of(w, table), table->name);
 }
 
+/* Sums may be too large, of a trace that is wrong. */
 static void copy_stats(struct ct_digesting *w)
 {
+    const char *torn = w->torn;
     sqlite3_stmt *rows = NULL;
 
     if (w->from.handle)
         sqlite3_prepare_v2(w->from.handle, op_stat, -1, &rows, NULL);
     copy_rows(w, rows, "op_stat");
+    w->torn = torn;
 }
 
 void ct_digest_copy(struct ct_digesting *w)

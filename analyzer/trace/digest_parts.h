@@ -15,6 +15,7 @@ struct ct_digesting {
     struct ct_ring ring;
     struct ct_block *block;
     const char *reason; /* of the first failure; NULL: none */
+    const char *torn;   /* table that cannot be read to its end; NULL: none */
 };
 
 /* With a failure before, and where sql is NULL, they do nothing. */

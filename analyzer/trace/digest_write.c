@@ -200,16 +200,31 @@ static void release(struct ct_digesting *w)
     sqlite3_close(w->to);
 }
 
+/* What cannot be copied whole is no digest: it says so instead. */
 static const char *make(const char *path, const char *target, bool unstored,
-                        const char *refusal, struct ct_digested *done)
+                        struct ct_digested *done)
 {
     struct ct_digesting w = {0};
 
-    if (refusal)
-        open_digest(&w, CT_SCHEMA_VERSION);
-    else
-        take_in(&w, path, unstored);
-    put_facts(&w, path, refusal);
+    take_in(&w, path, unstored);
+    if (w.torn) {
+        snprintf(done->error, sizeof(done->error),
+                 "%s: table %s: truncated or damaged", path, w.torn);
+    } else {
+        put_facts(&w, path, NULL);
+        store(&w, target, done);
+    }
+    release(&w);
+    return w.reason;
+}
+
+static const char *make_refusal(const char *path, const char *target,
+                                struct ct_digested *done)
+{
+    struct ct_digesting w = {0};
+
+    open_digest(&w, CT_SCHEMA_VERSION);
+    put_facts(&w, path, done->error);
     store(&w, target, done);
     release(&w);
     return w.reason;
@@ -226,7 +241,6 @@ enum ct_digest_result ct_digest_write(const char *path, const char *target,
     const enum ct_load_result loaded =
         ct_trace_load(path, arena, &process, done->error, sizeof(done->error));
     const bool unstored = loaded == CT_LOADED && process.unstored;
-
     const bool is_digest = process.file != process.path;
 
     done->ops = process.nops;
@@ -237,11 +251,14 @@ enum ct_digest_result ct_digest_write(const char *path, const char *target,
         snprintf(done->error, sizeof(done->error), "%s: is a digest", path);
     if (is_digest || loaded == CT_OTHER_FILE)
         return CT_NO_DIGEST;
+    if (loaded == CT_LOADED)
+        *done->error = 0; /* why the ring alone was loaded */
+    if (!reason && loaded == CT_LOADED)
+        reason = make(path, target, unstored, done);
+    if (!reason && *done->error)
+        reason = make_refusal(path, target, done);
     if (!reason)
-        reason = make(path, target, unstored,
-                      loaded == CT_LOADED ? NULL : done->error, done);
-    if (!reason)
-        return loaded == CT_LOADED ? CT_DIGESTED : CT_DIGESTED_REFUSAL;
+        return *done->error ? CT_DIGESTED_REFUSAL : CT_DIGESTED;
     snprintf(done->error, sizeof(done->error), "%s: %s", path, reason);
     return CT_DIGEST_FAILED;
 }

@@ -145,7 +145,7 @@ def one(rng, tmp, clean, seed):
     shutil.rmtree(work, ignore_errors=True)
     of_digests = rng.random() < 0.4
     shutil.copytree(clean + ".digests" if of_digests else clean, work)
-    victims = []
+    victims, torn = [], False
     for _ in range(rng.choice((1, 1, 3))):
         victim = rng.choice(sorted(glob.glob(os.path.join(work, "*"))))
         victims.append(os.path.basename(victim))
@@ -157,6 +157,7 @@ def one(rng, tmp, clean, seed):
             continue
         with open(victim, "rb") as f:
             data = damage(rng, f.read())
+        torn |= victim.endswith(".db")
         with open(victim, "wb") as f:
             f.write(data)
     names = {"OUT": os.path.join(tmp, "job.db"), "CLEAN": clean}
@@ -171,8 +172,9 @@ def one(rng, tmp, clean, seed):
                       "/tmp/commtrace-fuzz-%d" %
                       (seed, command, " ".join(victims), done.returncode,
                        done.stderr[:400], seed))
+    # Pages that are damaged and still read may hold a row twice.
     other = None if of_digests else say_same(rng.choice(SAME), work, tmp)
-    if other:
+    if other and not (torn and is_answer([], other)):
         shutil.copytree(work, "/tmp/commtrace-fuzz-%d" % seed,
                         dirs_exist_ok=True)
         jobs.fail("seed %d: digests of damaged %s: exit %d, stderr %r; traces "
