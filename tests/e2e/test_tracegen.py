@@ -97,8 +97,11 @@ def test_drops(folder):
 def test_files(folder):
     job = Job(folder, "--missing", "1,6-7", "--cut", "2-3@30.15")
     expect([p[0] for p in job.processes if p[3]] == [1, 6, 7], job.processes)
-    for _, _, path, missing, _, _ in job.processes:
+    for rank, _, path, missing, _, _ in job.processes:
         expect(os.path.exists(path) != bool(missing), path)
+        # A file that nobody closed goes on in its log.
+        expect((os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0) ==
+               (rank in (2, 3)), path)
     for rank, _, db, cut_ns in job.files():
         end = db.execute("SELECT end_ns FROM process").fetchone()[0]
         expect((end is None) == (rank in (2, 3)) == (cut_ns == 30150000), rank, end)
@@ -239,6 +242,22 @@ def test_skip(folder):
     expect(counts[4] == counts[5] + 1, counts)
 
 
+def test_memory(folder):
+    """A longer job takes no more of it."""
+    def peak_kib(name, ops):
+        done = subprocess.run(
+            [sys.executable, "-c", "import resource, subprocess, sys\n"
+             "subprocess.run(sys.argv[1:], check=True)\n"
+             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+             TRACEGEN, "--tp", "2", "--pp", "2", "--dp", "4", "--portion", "20000",
+             "--ops", str(ops), "--out", os.path.join(folder, name)],
+            check=True, capture_output=True)
+        return int(done.stdout)
+
+    short, long = peak_kib("short", 60000), peak_kib("long", 600000)
+    expect(long < 1.1 * short, short, "KiB, then", long)
+
+
 def rows_of(path):
     db = sqlite3.connect(path)
     tables = [t for t, in db.execute("SELECT name FROM sqlite_master"
@@ -275,8 +294,8 @@ def test_same(folder):
 
 
 for test in (test_clocks, test_instances, test_drops, test_files, test_mismatch,
-             test_transfers, test_slow, test_ends, test_kill, test_skip, test_portions,
-             test_same):
+             test_transfers, test_slow, test_ends, test_kill, test_skip, test_memory,
+             test_portions, test_same):
     with jobs.Scratch() as scratch:
         print(test.__name__)
         test(scratch)

@@ -185,6 +185,7 @@ void nccl_put(struct writer *w, const struct simulation *s, struct output *out,
 {
     const struct layout *layout = s->layout;
     const struct rank *r = &s->ranks[rank];
+    const int plugins = layout->options->nccl == NCCL_KERNELS;
     int i, plugin;
 
     if (layout->options->nccl == NCCL_SILENT)
@@ -193,8 +194,7 @@ void nccl_put(struct writer *w, const struct simulation *s, struct output *out,
     if (!last)
         return;
     put_tables(w, layout, rank);
-    for (plugin = 0; plugin <= (layout->options->nccl == NCCL_KERNELS);
-         plugin++)
+    for (plugin = 0; plugin <= plugins; plugin++)
         for (i = 0; i < r->nclasses; i++)
             if (is_said(layout, r, rank, i, plugin))
                 put_class(w, layout, r, i, rank, plugin);

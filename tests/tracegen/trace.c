@@ -214,12 +214,22 @@ void trace_path(const struct simulation *s, int rank, char *path, size_t size)
              layout_host(s->layout, rank), 1000 + rank, 5000 + rank);
 }
 
+/* With the log that is beside it, as it may be from another time. */
+static void remove_file(const char *path)
+{
+    char wal[MAX_PATH + 8];
+
+    unlink(path);
+    snprintf(wal, sizeof(wal), "%s-wal", path);
+    unlink(wal);
+}
+
 static int copy_blank(const struct blank_file *blank, const char *path)
 {
     FILE *f;
     size_t n;
 
-    unlink(path);
+    remove_file(path);
     f = fopen(path, "wx");
     if (!f) {
         perror(path);
@@ -233,7 +243,17 @@ static int copy_blank(const struct blank_file *blank, const char *path)
     return 0;
 }
 
-static int open_file(struct writer *w, const char *path)
+/* As a killed process leaves it: part of it in the log beside it. */
+static void leave_open(struct writer *w)
+{
+    int on = 1;
+
+    writer_run(w, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=64");
+    sqlite3_db_config(w->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_file_control(w->db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+}
+
+static int open_file(struct writer *w, const char *path, bool stays_open)
 {
     if (sqlite3_open_v2(path, &w->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL)) {
@@ -242,8 +262,12 @@ static int open_file(struct writer *w, const char *path)
         return -1;
     }
     /* Nobody else reads it yet. */
-    writer_run(w, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-                  "PRAGMA locking_mode=EXCLUSIVE; BEGIN");
+    writer_run(w, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF");
+    if (stays_open)
+        leave_open(w);
+    else
+        writer_run(w, "PRAGMA journal_mode=OFF");
+    writer_run(w, "BEGIN");
     return 0;
 }
 
@@ -275,10 +299,11 @@ int trace_write(struct simulation *s, struct output *out,
 
     trace_path(s, rank, path, sizeof(path));
     if (is_missing(s->layout->options, rank)) {
-        unlink(path);
+        remove_file(path);
         return 0;
     }
-    if ((first && copy_blank(blank, path)) || open_file(&w, path))
+    if ((first && copy_blank(blank, path)) ||
+        open_file(&w, path, out->cut_ns < INT64_MAX))
         return -1;
     out->begun = true;
     if (first)

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bulk.h"
 #include "output.h"
 #include "tracegen.h"
 
-#define SAMPLES 100    /* of each host's clock */
-#define NONE INT64_MIN /* NULL */
+#define SAMPLES 100 /* of each host's clock */
 
 static const char schema[] =
     "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN;"
@@ -47,43 +47,37 @@ static const char indexes[] =
     "id);"
     "COMMIT";
 
-enum insert { CLOCK, INSTANCE, OP, INSERTS };
+enum table { CLOCK, INSTANCE, OP, TABLES };
 
-static const char *const inserts[INSERTS] = {
-    [CLOCK] = "INSERT INTO clock VALUES (?,?,?,?)",
-    [INSTANCE] = "INSERT INTO instance VALUES (?,?,?,?,?,?,?,?)",
-    [OP] = "INSERT INTO op VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"};
+static const struct {
+    const char *name;
+    int columns;
+} tables[TABLES] = {
+    [CLOCK] = {"clock", 4}, [INSTANCE] = {"instance", 8}, [OP] = {"op", 12}};
 
 struct truth_db {
     sqlite3 *db;
-    sqlite3_stmt *inserts[INSERTS];
+    struct bulk *bulks[TABLES];
     bool failed;
 };
 
-static void run(struct truth_db *t, const char *sql)
+static void fail(struct truth_db *t)
 {
-    if (!t->failed && sqlite3_exec(t->db, sql, NULL, NULL, NULL)) {
+    if (!t->failed)
         fprintf(stderr, "tracegen: truth.sqlite: %s\n", sqlite3_errmsg(t->db));
-        t->failed = true;
-    }
+    t->failed = true;
 }
 
-static void insert(struct truth_db *t, enum insert which, const int64_t *values,
-                   int n)
+static void run(struct truth_db *t, const char *sql)
 {
-    sqlite3_stmt *row = t->inserts[which];
-    int i;
+    if (!t->failed && sqlite3_exec(t->db, sql, NULL, NULL, NULL))
+        fail(t);
+}
 
-    for (i = 0; i < n; i++)
-        if (values[i] == NONE)
-            sqlite3_bind_null(row, i + 1);
-        else
-            sqlite3_bind_int64(row, i + 1, values[i]);
-    if (sqlite3_step(row) != SQLITE_DONE && !t->failed) {
-        fprintf(stderr, "tracegen: truth.sqlite: %s\n", sqlite3_errmsg(t->db));
-        t->failed = true;
-    }
-    sqlite3_reset(row);
+static void insert(struct truth_db *t, enum table table, const int64_t *values)
+{
+    if (!t->failed && !bulk_add(t->bulks[table], values))
+        fail(t);
 }
 
 int truth_db_begin(struct simulation *s)
@@ -102,10 +96,11 @@ int truth_db_begin(struct simulation *s)
         return -1;
     }
     run(t, schema);
-    for (i = 0; i < INSERTS && !t->failed; i++)
-        t->failed =
-            sqlite3_prepare_v3(t->db, inserts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &t->inserts[i], NULL) != SQLITE_OK;
+    for (i = 0; i < TABLES && !t->failed; i++) {
+        t->bulks[i] = bulk_open(t->db, tables[i].name, tables[i].columns);
+        if (!t->bulks[i])
+            fail(t);
+    }
     return t->failed ? -1 : 0;
 }
 
@@ -119,8 +114,7 @@ void truth_instance(struct simulation *s, const struct instance *in)
                    (int64_t)c->uid, in->src, in->dst, (int64_t)in->ordinal,
                    (int64_t)in->op,
                    (int64_t)op_bytes(in->op, in->type, in->count, c->nranks),
-                   in->start_ns, in->transfer_ns},
-               8);
+                   in->start_ns, in->transfer_ns});
 }
 
 static void put_op(struct truth_db *t, const struct layout *layout, int r,
@@ -136,14 +130,14 @@ static void put_op(struct truth_db *t, const struct layout *layout, int r,
               : class->op == CT_OP_RECV ? place
                                         : -1;
 
-    insert(t, OP,
-           (int64_t[]){
-               r, n, record->id ? record->id : NONE,
-               (int64_t)layout->comms[layout->comm_of[r][class->comm]].uid, src,
-               dst, record->ordinal, (int64_t) class->op,
-               ended ? record->start_ns : NONE, ended ? record->gpu_ns : NONE,
-               record->group, record->unlike},
-           12);
+    insert(
+        t, OP,
+        (int64_t[]){r, n, record->id ? record->id : BULK_NULL,
+                    (int64_t)layout->comms[layout->comm_of[r][class->comm]].uid,
+                    src, dst, record->ordinal, (int64_t) class->op,
+                    ended ? record->start_ns : BULK_NULL,
+                    ended ? record->gpu_ns : BULK_NULL, record->group,
+                    record->unlike});
 }
 
 void truth_db_ops(struct simulation *s)
@@ -193,8 +187,7 @@ static void put_host(struct truth_db *t, const struct options *o, int host,
 
         insert(t, CLOCK,
                (int64_t[]){host, at, clock.boot_ns + on_host,
-                           clock.real_ns + on_host},
-               4);
+                           clock.real_ns + on_host});
     }
 }
 
@@ -239,9 +232,12 @@ int truth_db_end(struct simulation *s)
     if (!t)
         return 0;
     put_job(t, s);
+    for (i = 0; i < TABLES; i++)
+        if (t->bulks[i] && !bulk_flush(t->bulks[i]))
+            fail(t);
     run(t, indexes);
-    for (i = 0; i < INSERTS; i++)
-        sqlite3_finalize(t->inserts[i]);
+    for (i = 0; i < TABLES; i++)
+        bulk_close(t->bulks[i]);
     failed = sqlite3_close(t->db) != SQLITE_OK || t->failed;
     free(t);
     s->truth = NULL;
