@@ -9,7 +9,7 @@ demo="gcc libc6-dev cmake ninja-build libsqlite3-dev sqlite3 zlib1g-dev"
 demo="$demo libunwind8 libdw-dev libelf-dev libbz2-dev libiberty-dev"
 torch="$demo python3 python3-venv"
 tests="$torch g++ clang libcmocka-dev valgrind strace util-linux procps git"
-tests="$tests libjemalloc2 libtcmalloc-minimal4 mpich parallel"
+tests="$tests libjemalloc2 libtcmalloc-minimal4 mpich parallel faketime"
 case "${1:-tests}" in
 demo) wanted=$demo ;;
 torch) wanted=$torch ;;

@@ -26,6 +26,7 @@ if(NOT COMMTRACE_SANITIZE) # they measure time
   commtrace_e2e(links)
   commtrace_e2e(layouts)
   commtrace_e2e(straggler)
+  commtrace_e2e(clocks)
 endif()
 
 # Programs that probe for names; not linked, linked, and a module that is.

@@ -4,7 +4,8 @@
 #include "findings/straggler.h"
 #include "trace/clocks.h"
 
-#define SAME_TIME_NS 5000 /* ranks that come so close come together */
+#define SAME_TIME_NS 5000   /* ranks that come so close come together */
+#define MOST_ERROR_NS 20000 /* of clocks that are asked who came last */
 
 /* Of the time by which a rank comes last another one waits as much, or its work
  * was not needed earlier: ranks keep a skew of a hop from one collective of a
@@ -67,22 +68,23 @@ static bool *choose_comms(const struct ct_case *c)
     return chosen;
 }
 
-/* All ranks of comm read clocks that are known well enough to say who came
- * last. */
-static bool one_clock(const struct ct_trace *trace, const struct ct_comm *comm)
+/* How far starts of its ranks may be off from each other; INFINITY: clocks do
+ * not say who came last. */
+static double clock_error(const struct ct_trace *trace,
+                          const struct ct_comm *comm)
 {
     const struct ct_process *first =
         &trace->processes[comm->members[0].process];
+    double error = 0;
 
     for (int i = 1; i < comm->nranks; i++) {
         const struct ct_process *p =
             &trace->processes[comm->members[i].process];
 
-        if (!(ct_common_error(trace, first, p, first->last_ns / 2) <=
-              SAME_TIME_NS))
-            return false;
+        error =
+            fmax(error, ct_common_error(trace, first, p, first->last_ns / 2));
     }
-    return true;
+    return error <= MOST_ERROR_NS ? error : INFINITY;
 }
 
 static bool lay_out(const struct ct_case *c, struct ct_lateness *l)
@@ -100,12 +102,15 @@ static bool lay_out(const struct ct_case *c, struct ct_lateness *l)
         l->first[i] = CT_NONE;
         if (!chosen[i])
             continue;
+        const double error = clock_error(c->trace, comm);
+
         l->first[i] = l->n;
         for (int r = 0; r < comm->nranks; r++)
             l->rows[l->n++] =
                 (struct ct_late){.comm = i,
                                  .process = comm->members[r].process,
-                                 .by_clock = one_clock(c->trace, comm)};
+                                 .by_clock = !isinf(error),
+                                 .error_ns = isinf(error) ? 0 : error};
     }
     free(chosen);
     return chosen && l->first && l->rows;
@@ -222,7 +227,7 @@ static void add_op(struct work *w, int process, const struct ct_op_row *op)
     if ((int)a->seen != w->c->job->comms[row->comm].nranks)
         return;
     ns = margin(a, row->by_clock, process, &it);
-    if (ns < SAME_TIME_NS ||
+    if (ns < fmax(SAME_TIME_NS, row->error_ns) ||
         (double)w->c->job->instances[op->instance].wait_max_ns < ns * WAITED)
         return;
     row->calls++;

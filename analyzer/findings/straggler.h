@@ -18,6 +18,7 @@ struct ct_late { /* one rank in one communicator, over its steady steps */
     int dominated;       /* steps in which all others together were less late */
     double wait_ns;      /* of its other communicators, in all */
     bool by_clock;       /* starts on one clock, not durations */
+    double error_ns;     /* of these */
 };
 
 struct ct_lateness {

@@ -204,7 +204,6 @@ void ct_trace_clocks(struct ct_matching *m)
     gather(&c);
     ct_clock_group(&c);
     ct_clock_tie_collectives(&c);
-    ct_clock_join(&c);
     ct_clock_tie_p2p(&c);
     ct_clock_join(&c);
     ct_clock_check(&c);

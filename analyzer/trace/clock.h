@@ -27,7 +27,9 @@ struct ct_watch {
 
 struct ct_tie_sample { /* apart: clock b minus clock a, when a says at */
     int64_t at_ns, apart_ns;
-    double weight;
+    float weight;
+    int late; /* of the two clocks' ranks, -1: those of a came clearly last, 1:
+                 those of b; 0: neither */
 };
 
 struct ct_tie_line { /* apart = apart_ns + rate * (at - at_ns) */
@@ -81,13 +83,17 @@ int *ct_clock_kernels(const struct ct_matching *m);
 /* Sets job->clocks and the clock of each process, none of them tied. */
 void ct_clock_group(struct ct_clocking *c);
 
-/* Samples between clocks that collectives ended on; of the rest, where they
- * are of different groups, those between which messages went both ways. */
+/* Ties of clocks that collectives ended on, and of those between which messages
+ * went both ways; these put the former right where there are both. */
 void ct_clock_tie_collectives(struct ct_clocking *c);
 void ct_clock_tie_p2p(struct ct_clocking *c);
 
 /* Sorts the samples of a tie and sets all that follows from them. */
 void ct_clock_fit(struct ct_tie *tie);
+
+/* Takes out of a tie by collectives what all ends have in common, as far as
+ * messages between the two clocks tell better; sorted samples of these. */
+void ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
 
 /* Groups, parents and pieces from the ties that there are. */
 void ct_clock_join(struct ct_clocking *c);

@@ -17,7 +17,8 @@
 #define GAIN .75         /* of what is left, at most, for two instead of one */
 #define RATE_SAMPLES 4   /* below, clocks are taken to run alike */
 #define USUAL_RATE 2e-5  /* that crystals may be off by */
-#define FEW_SAMPLES 8    /* of which the spread tells nothing */
+#define FEW_SAMPLES 8    /* of one kind: too few to say what it does */
+#define ASYMMETRY .03    /* of the ways there and back */
 #define NORMAL 1.4826    /* standard deviations per median deviation */
 
 struct point { /* a sample relative to the first one */
@@ -169,36 +170,95 @@ static int by_time(const void *left, const void *right)
     return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
 }
 
-/* How far off samples are from the lines. */
-static void measure(struct fitting *f)
+/* Distances of samples from the lines of tie, into work: of those of one kind
+ * of late only, if asked for. Returns how many. */
+static int distances(const struct ct_tie *tie, const struct ct_tie *samples,
+                     const int *late, struct valued *work)
 {
-    struct ct_tie *tie = f->tie;
-    double sum = 0, squares = 0, effective;
-    int i, line = 0;
+    int i, line = 0, n = 0;
 
-    for (i = 0; i < tie->nsamples; i++) {
-        const struct ct_tie_sample *s = &tie->samples[i];
+    for (i = 0; i < samples->nsamples; i++) {
+        const struct ct_tie_sample *s = &samples->samples[i];
         const struct ct_tie_line *l;
 
         while (line + 1 < tie->nlines &&
                s->at_ns >= tie->lines[line + 1].from_ns)
             line++;
         l = &tie->lines[line];
-        f->work[i] =
-            (struct valued){fabs((double)(s->apart_ns - l->apart_ns) -
-                                 l->rate * (double)(s->at_ns - l->at_ns)),
-                            s->weight};
-        sum += s->weight;
-        squares += s->weight * s->weight;
+        if (!late || s->late == *late)
+            work[n++] =
+                (struct valued){(double)(s->apart_ns - l->apart_ns) -
+                                    l->rate * (double)(s->at_ns - l->at_ns),
+                                (double)s->weight};
     }
-    effective = sum * sum / squares / tie->nlines;
-    tie->residual_ns = quantile(f->work, tie->nsamples, .95);
-    /* What all ends have in common may be about as large as what they differ
-     * by; of chance the number of ops is the cure. */
-    tie->error_ns = quantile(f->work, tie->nsamples, .5) +
-                    2 * tie->residual_ns / sqrt(effective);
-    if (tie->nsamples < FEW_SAMPLES)
-        tie->error_ns = fmax(tie->error_ns, tie->least_ns / tie->nsamples);
+    return n;
+}
+
+/* Chance in the middle of n samples of which 95 % are off by no more. */
+static double chance(const struct ct_tie *samples, double residual_ns)
+{
+    double sum = 0, squares = 0;
+    int i;
+
+    for (i = 0; i < samples->nsamples; i++) {
+        const double weight = (double)samples->samples[i].weight;
+
+        sum += weight;
+        squares += weight * weight;
+    }
+    return 2 * residual_ns * sqrt(squares) / sum;
+}
+
+static double residual_of(struct valued *off, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        off[i].value = fabs(off[i].value);
+    return quantile(off, n, .95);
+}
+
+static void shift(struct ct_tie *tie, double ns)
+{
+    int i;
+
+    for (i = 0; i < tie->nlines; i++)
+        tie->lines[i].apart_ns += (int64_t)ns;
+}
+
+/* What all ends may have in common, after it was taken out as far as that can
+ * be: whose ranks come last ends otherwise than the others, by as much in one
+ * direction as in the other. Where it is always the same one nobody can tell.
+ */
+static double balance(struct fitting *f)
+{
+    static const int a = -1, b = 1;
+    struct ct_tie *tie = f->tie;
+    double of_a, of_b;
+    int n = distances(tie, tie, &a, f->work);
+
+    if (n < FEW_SAMPLES)
+        return tie->least_ns / 2;
+    of_a = quantile(f->work, n, .5);
+    n = distances(tie, tie, &b, f->work);
+    if (n < FEW_SAMPLES)
+        return tie->least_ns / 2;
+    of_b = quantile(f->work, n, .5);
+    shift(tie, (of_a + of_b) / 2);
+    return fabs(of_a - of_b) / 4;
+}
+
+static void measure(struct fitting *f)
+{
+    struct ct_tie *tie = f->tie;
+    const bool messages = tie->how == CT_TIE_P2P;
+    const double common = messages ? ASYMMETRY * tie->least_ns : balance(f);
+
+    tie->residual_ns = residual_of(f->work, distances(tie, tie, NULL, f->work));
+    /* Where receivers did not wait, messages say less, not always as much. */
+    tie->error_ns =
+        common + (messages ? tie->residual_ns
+                           : chance(tie, tie->residual_ns) * sqrt(tie->nlines));
 }
 
 void ct_clock_fit(struct ct_tie *tie)
@@ -216,15 +276,30 @@ void ct_clock_fit(struct ct_tie *tie)
         points[i] = (struct point){
             (double)(tie->samples[i].at_ns - tie->samples[0].at_ns),
             (double)(tie->samples[i].apart_ns - tie->samples[0].apart_ns),
-            tie->samples[i].weight};
+            (double)tie->samples[i].weight};
     f.points = points;
     fit_range(&f, 0, tie->nsamples);
     tie->first_ns = tie->samples[0].at_ns;
     tie->last_ns = tie->samples[tie->nsamples - 1].at_ns;
     measure(&f);
-    if (tie->how == CT_TIE_P2P)
-        /* The way there and back need not be alike. */
-        tie->error_ns = fmax(tie->error_ns, .1 * tie->least_ns);
     free(points);
     free(f.work);
+}
+
+void ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages)
+{
+    struct valued *off = ct_alloc((size_t)messages->nsamples, sizeof(*off));
+    int i, n = distances(tie, messages, NULL, off);
+    const double middle = quantile(off, n, .5);
+    double residual, error;
+
+    for (i = 0; i < n; i++)
+        off[i].value -= middle;
+    residual = residual_of(off, n);
+    error = ASYMMETRY * messages->least_ns + residual;
+    if (error < tie->error_ns && fabs(middle) <= tie->least_ns) {
+        shift(tie, middle);
+        tie->error_ns = error;
+    }
+    free(off);
 }

@@ -3,14 +3,17 @@
  *
  * A collective that synchronises ends everywhere at about the same moment; of a
  * clock with several ranks the middle one counts, and of the clocks of a
- * communicator each is tied to the first. A ring hands on what ranks are late
- * by, up to the time of a message, so short ops tell more than long ones, and
- * all-reduces, which go round twice, more than all-gathers.
+ * communicator each is tied to the first. Ends differ by up to the time of a
+ * message: in a ring the rank that came last ends a hop before or after others,
+ * and the ring hands that on to the next op. So short ops tell more than long
+ * ones, all-reduces, which go round twice, more than all-gathers, and it counts
+ * who came last.
  *
  * Messages from a to b are received after they were sent, and so are those from
  * b to a: in a stretch of the run the clocks are apart by at most the least
  * (end on b - start on a) and by at least the largest (start on b - end on a).
  * The truth is taken to be in the middle: the way is as long as the way back.
+ * That also puts right what all ends of collectives have in common.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +23,7 @@
 #include "trace/select.h"
 
 #define BASE_NS 1000 /* of the time of an op, beside its transfer */
+#define CLEARLY 1.5  /* as long as an op takes took who waited */
 #define ONE_WAY .1   /* weight of what goes round once */
 #define STRETCHES 64
 #define LEAST_MESSAGES 8 /* each way, of a stretch */
@@ -73,20 +77,43 @@ static int sort_ranks(const struct ct_clocking *c, const struct ct_comm *comm,
     return n;
 }
 
-/* Middle end of the ranks that were timed; CT_NO_TIME: none was. */
-static int64_t middle_end(const struct ct_span *spans, const struct rank *ranks,
-                          int n, int64_t *work)
+struct met {        /* what ranks of one clock saw of an op */
+    int64_t end_ns; /* the middle of their ends */
+    int64_t ns;     /* shortest duration */
+};
+
+/* False: none of the ranks was timed. */
+static bool look(const struct ct_span *spans, const struct rank *ranks, int n,
+                 int64_t *work, struct met *met)
 {
     int i, k = 0;
     int64_t low;
 
-    for (i = 0; i < n; i++)
-        if (spans[ranks[i].rank].start_ns != CT_NO_TIME)
-            work[k++] = spans[ranks[i].rank].end_ns;
+    met->ns = INT64_MAX;
+    for (i = 0; i < n; i++) {
+        const struct ct_span *span = &spans[ranks[i].rank];
+
+        if (span->start_ns == CT_NO_TIME)
+            continue;
+        work[k++] = span->end_ns;
+        if (span->end_ns - span->start_ns < met->ns)
+            met->ns = span->end_ns - span->start_ns;
+    }
     if (k == 0)
-        return CT_NO_TIME;
+        return false;
     low = ct_nth(work, k, (k - 1) / 2);
-    return low + (ct_nth(work, k, k / 2) - low) / 2;
+    met->end_ns = low + (ct_nth(work, k, k / 2) - low) / 2;
+    return true;
+}
+
+/* Who of two came last of all, and clearly after the other. */
+static int late_of(const struct met *a, const struct met *b, double op_ns)
+{
+    if ((double)a->ns <= op_ns && (double)b->ns > CLEARLY * op_ns)
+        return -1;
+    if ((double)b->ns <= op_ns && (double)a->ns > CLEARLY * op_ns)
+        return 1;
+    return 0;
 }
 
 static bool is_fit(const struct ct_instance *i)
@@ -102,8 +129,8 @@ static void tie_pick(struct ct_clocking *c, const struct ct_watch *w, int pick,
 {
     const struct ct_instance *instance = ct_watch_instance(c, w, pick);
     const struct ct_span *spans = ct_watch_spans(c, w, pick);
+    struct met first_met = {0, 0}, met;
     int first = CT_NONE, i, n;
-    int64_t first_end = 0;
     double op_ns, weight;
 
     if (!is_fit(instance))
@@ -113,20 +140,19 @@ static void tie_pick(struct ct_clocking *c, const struct ct_watch *w, int pick,
     if (ct_op_infos[instance->base].wire != CT_TWO_RING)
         weight *= ONE_WAY;
     for (i = 0; i < nranks; i += n) {
-        int64_t end;
-
         for (n = 1; i + n < nranks && ranks[i + n].clock == ranks[i].clock; n++)
             ;
-        end = middle_end(spans, ranks + i, n, work);
-        if (end == CT_NO_TIME)
+        if (!look(spans, ranks + i, n, work, &met))
             continue;
         if (first == CT_NONE) {
             first = ranks[i].clock;
-            first_end = end;
+            first_met = met;
             continue;
         }
         add_sample(tie_of(c, first, ranks[i].clock, CT_TIE_COLLECTIVES),
-                   &(struct ct_tie_sample){first_end, end - first_end, weight},
+                   &(struct ct_tie_sample){
+                       first_met.end_ns, met.end_ns - first_met.end_ns,
+                       (float)weight, late_of(&first_met, &met, op_ns)},
                    op_ns);
     }
 }
@@ -146,14 +172,6 @@ static void tie_watch(struct ct_clocking *c, const struct ct_watch *w)
     free(work);
 }
 
-static void fit_from(struct ct_clocking *c, int first)
-{
-    int i;
-
-    for (i = first; i < c->nties; i++)
-        ct_clock_fit(&c->ties[i]);
-}
-
 void ct_clock_tie_collectives(struct ct_clocking *c)
 {
     int i;
@@ -161,7 +179,8 @@ void ct_clock_tie_collectives(struct ct_clocking *c)
     for (i = 0; i < c->nwatches; i++)
         if (c->m->lanes[c->watches[i].lane].kind == CT_LANE_COLL)
             tie_watch(c, &c->watches[i]);
-    fit_from(c, 0);
+    for (i = 0; i < c->nties; i++)
+        ct_clock_fit(&c->ties[i]);
 }
 
 struct message { /* between clocks a < b */
@@ -207,7 +226,7 @@ static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
     const int to = clock_of(c, comm, lane->dst);
     int k;
 
-    if (c->m->job->clocks[from].group == c->m->job->clocks[to].group)
+    if (from == to)
         return;
     for (k = 0; k < w->npicks; k++) {
         const struct ct_span *send = &ct_watch_spans(c, w, k)[0];
@@ -250,28 +269,24 @@ static void add_stretch(struct ct_tie *tie, const struct message *of, int n)
     if (most == INT64_MAX || least == INT64_MIN || most < least)
         return;
     add_sample(tie,
-               &(struct ct_tie_sample){of[0].at_ns +
-                                           (of[n - 1].at_ns - of[0].at_ns) / 2,
-                                       least + (most - least) / 2,
-                                       1 / ((double)(most - least) + BASE_NS)},
+               &(struct ct_tie_sample){
+                   of[0].at_ns + (of[n - 1].at_ns - of[0].at_ns) / 2,
+                   least + (most - least) / 2,
+                   (float)(1 / ((double)(most - least) + BASE_NS)), 0},
                (double)(most - least));
 }
 
 /* The n messages of one pair of clocks, in stretches of equally many. */
-static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
+static void add_stretches(struct ct_tie *tie, const struct message *of, int n)
 {
     int up = 0, i, k, stretches;
-    struct ct_tie *tie;
 
     for (i = 0; i < n; i++)
         up += of[i].up;
     stretches = (up < n - up ? up : n - up) / LEAST_MESSAGES;
     stretches = stretches < 1 ? 1 : stretches;
     stretches = stretches > STRETCHES ? STRETCHES : stretches;
-    if (up == 0 || up == n)
-        return;
-    tie = tie_of(c, of[0].a, of[0].b, CT_TIE_P2P);
-    for (k = 0; k < stretches; k++) {
+    for (k = 0; up > 0 && up < n && k < stretches; k++) {
         const int64_t from = (int64_t)n * k / stretches;
         const int64_t until = (int64_t)n * (k + 1) / stretches;
 
@@ -279,10 +294,26 @@ static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
     }
 }
 
+static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
+{
+    const int key[2] = {of->a, of->b};
+    const int known = ct_intern_find(&c->tie_keys, key, sizeof(key));
+    struct ct_tie messages = {.a = of->a, .b = of->b, .how = CT_TIE_P2P};
+
+    add_stretches(&messages, of, n);
+    if (known != CT_NONE && messages.nsamples)
+        ct_clock_correct(&c->ties[known], &messages);
+    if (known != CT_NONE || !messages.nsamples) {
+        free(messages.samples);
+        return;
+    }
+    ct_clock_fit(&messages);
+    *tie_of(c, of->a, of->b, CT_TIE_P2P) = messages;
+}
+
 void ct_clock_tie_p2p(struct ct_clocking *c)
 {
     struct messages all = {0};
-    const int before = c->nties;
     int i, k;
 
     for (i = 0; i < c->nwatches; i++)
@@ -298,5 +329,4 @@ void ct_clock_tie_p2p(struct ct_clocking *c)
         tie_pair(c, all.of + i, k);
     }
     free(all.of);
-    fit_from(c, before);
 }

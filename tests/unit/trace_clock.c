@@ -358,7 +358,7 @@ static void test_messages(void **state)
             assert_int_equal(clocks[2].parent, 1);
             assert_true(off_by(&job, trace, 0, 20) < 5000);
             /* The way there need not be as long as the way back. */
-            assert_true(clocks[1].error_ns >= 40e3 - 2000);
+            assert_true(clocks[1].error_ns > 10e3);
             assert_true(clocks[2].error_ns > clocks[1].error_ns);
             assert_int_equal(clocks[1].checked, 800);
             assert_int_equal(clocks[1].contradicted, 0);
@@ -425,12 +425,12 @@ static void test_contradiction(void **state)
     (void)state;
     begin(&job);
     for (i = 0; i < 100; i++) {
-        /* Host 2 ends all-reduces a millisecond after the others. */
+        /* Host 2 ends all-reduces 20 ms after the others. */
         add(&job, 0, 1, i, S * i, S * i + 2e6);
         add(&job, 1, 1, i, S * i, S * i + 2e6);
-        add(&job, 2, 1, i, S * i, S * i + 3e6);
-        send(&job, 0, 1, i, S * i + 1e7, 100e3, 1e6);
-        send(&job, 1, 2, i, S * i + 2e7, 100e3, 1e6);
+        add(&job, 2, 1, i, S * i, S * i + 22e6);
+        send(&job, 0, 1, i, S * i + 3e7, 100e3, 1e6);
+        send(&job, 1, 2, i, S * i + 4e7, 100e3, 1e6);
     }
     trace = end(&job);
     assert_false(trace->jobs[0].clocks[1].distrusted);
