@@ -236,17 +236,6 @@ bool profiler_is_told(void)
     return atomic_load_explicit(&heard.told, memory_order_relaxed) > 0;
 }
 
-/* ncclInt8, ncclFloat8e4m3, ...: the first number is that of bits. */
-static uint64_t bytes_of_type(const char *type)
-{
-    uint64_t bits = 0;
-    while (type && *type && (*type < '0' || *type > '9'))
-        type++;
-    for (; type && *type >= '0' && *type <= '9' && bits < 1000; type++)
-        bits = 10 * bits + (uint64_t)(*type - '0');
-    return bits / 8;
-}
-
 static void copy_word(char *to, const char *from)
 {
     int i = 0;
@@ -293,7 +282,7 @@ static void *start_task(struct profiled *comm, const struct task *task,
     event->after =
         atomic_load_explicit(&recorder.ring.header->head, memory_order_relaxed);
     event->comm = comm;
-    event->bytes = task->count * bytes_of_type(task->type) *
+    event->bytes = task->count * (uint64_t)type_bytes(told_type(task->type)) *
                    (all ? (uint64_t)comm->nranks : 1);
     event->op = task->op;
     event->peer = task->peer;

@@ -160,8 +160,9 @@ int told_op(const char *func)
     return func && op < CT_OP_COUNT ? op : -1;
 }
 
-/* As nccl.h spells them. */
-static int type_named(const char *type)
+/* As nccl.h spells them; but NCCL has no word for one of its types, up to
+ * 2.30.7 at least (ncclDatatypeToString() in src/collectives.cc). */
+int told_type(const char *type)
 {
     static const struct {
         const char *name;
@@ -169,6 +170,7 @@ static int type_named(const char *type)
     } names[] = {
         {"ncclInt8", CT_TYPE_INT8},
         {"ncclUint8", CT_TYPE_UINT8},
+        {"Unknown", CT_TYPE_UINT8},
         {"ncclInt32", CT_TYPE_INT32},
         {"ncclUint32", CT_TYPE_UINT32},
         {"ncclInt64", CT_TYPE_INT64},
@@ -237,7 +239,7 @@ static struct ct_slot *open_op(struct comm *comm, int op,
     slot->u.call.count = call->count;
     slot->u.call.stream = place->stream;
     slot->u.call.site = 0;
-    slot->u.call.type = type_named(call->type);
+    slot->u.call.type = told_type(call->type);
     slot->u.call.redop = -1;
     slot->u.call.peer = peer;
     slot->u.call.events = -1;

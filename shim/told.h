@@ -19,8 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The op that NCCL calls so; -1: none. */
+/* The op, and the type, that NCCL calls so; -1: none. */
 int told_op(const char *func);
+int told_type(const char *type);
 
 /* Whether the NCCL whose code this is makes communicators that no hook sees. */
 bool told_is_alone(const void *code);

@@ -158,6 +158,14 @@ struct ct_profiler_v5 {
 
 _Static_assert(offsetof(struct ct_profiler_event_v4, u) == 24, "");
 _Static_assert(offsetof(struct ct_profiler_event_v5, u) == 24, "");
+_Static_assert(offsetof(struct ct_profiler_event_v5, u.group_api.depth) == 28,
+               "");
+_Static_assert(offsetof(struct ct_profiler_event_v5, u.coll_api.root) == 48,
+               "");
+_Static_assert(offsetof(struct ct_profiler_event_v5, u.coll_api.captured) == 64,
+               "");
+_Static_assert(offsetof(struct ct_profiler_event_v5, u.p2p_api.captured) == 56,
+               "");
 _Static_assert(offsetof(struct ct_profiler_coll, root) == 40, "");
 _Static_assert(offsetof(struct ct_profiler_coll, algorithm) == 64, "");
 _Static_assert(offsetof(struct ct_profiler_p2p, peer) == 32, "");

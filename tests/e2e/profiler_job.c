@@ -56,6 +56,25 @@ static void case_plain(struct test *t)
     sync(t);
 }
 
+/* Of the type for which NCCL has no word. */
+static void case_bytes(struct test *t)
+{
+    int peer = 1 - t->job.rank;
+
+    for (size_t i = 1; i < 4; i++)
+        check_nccl(ncclAllReduce(t->d, t->d, 33 * i, ncclUint8, ncclMax,
+                                 t->world, t->stream),
+                   "all-reduce");
+    start();
+    check_nccl(ncclSend(t->d, 77, ncclUint8, peer, t->world, t->stream),
+               "send");
+    check_nccl(
+        ncclRecv(t->d + COUNT / 2, 77, ncclUint8, peer, t->world, t->stream),
+        "recv");
+    end();
+    sync(t);
+}
+
 /* NCCL launches the largest first. */
 static void case_group(struct test *t)
 {
@@ -164,6 +183,7 @@ static void case_vain(struct test *t)
 static void case_all(struct test *t)
 {
     case_plain(t);
+    case_bytes(t);
     case_group(t);
     case_graph(t);
     case_comms(t);
@@ -172,9 +192,9 @@ static void case_all(struct test *t)
 }
 
 static const struct test_case cases[] = {
-    {"plain", case_plain}, {"group", case_group}, {"graph", case_graph},
-    {"comms", case_comms}, {"mixed", case_mixed}, {"vain", case_vain},
-    {"all", case_all},
+    {"plain", case_plain}, {"bytes", case_bytes}, {"group", case_group},
+    {"graph", case_graph}, {"comms", case_comms}, {"mixed", case_mixed},
+    {"vain", case_vain},   {"all", case_all},
 };
 
 int main(int argc, char **argv)

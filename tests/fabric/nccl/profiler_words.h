@@ -21,10 +21,12 @@ static inline const char *word_of_kind(enum op_kind kind)
     return words[kind];
 }
 
+/* NCCL forgets one, up to 2.30.7 at least (ncclDatatypeToString() in
+ * src/collectives.cc). */
 static inline const char *word_of_type(ncclDataType_t type)
 {
     static const char *const words[] = {
-        "ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
+        "ncclInt8",    "Unknown",      "ncclInt32",      "ncclUint32",
         "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
         "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
 
