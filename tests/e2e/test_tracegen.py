@@ -64,6 +64,23 @@ def test_clocks(folder):
     expect(0 < worst <= 34, "a start is off by", worst, "ns")
 
 
+def test_gpu_times(folder):
+    """They deviate, but durations do not."""
+    job = Job(folder, "--gpu-us", "2", "--wander-ppm", "5,1")
+    square = n = 0
+    for rank, host, db, _ in job.files():
+        clock = job.ask("SELECT monotonic_ns, true_ns FROM clock WHERE host = ?", host)
+        t0, = db.execute("SELECT t0_ns FROM process").fetchone()
+        truth = {i: (start, ns) for i, start, ns in job.ask(
+            "SELECT id, start_ns, gpu_ns FROM op WHERE process = ?", rank)}
+        for i, at, ns in db.execute("SELECT id, enter_ns + gpu_off_ns, gpu_ns FROM op"
+                                    " WHERE gpu_ns NOTNULL"):
+            expect(abs(ns - truth[i][1]) <= 2 + ns * 1e-5, rank, i, ns, truth[i])
+            square += (true_time(clock, t0 + at) - truth[i][0]) ** 2
+            n += 1
+    expect(1500 < (square / n) ** .5 < 2500, (square / n) ** .5, "ns")
+
+
 def test_instances(folder):
     job = Job(folder)
     ops, met, equal = job.ask(
@@ -193,10 +210,13 @@ def test_slow(folder):
 
 
 def test_ends(folder):
-    job = Job(folder, "--end-us", "4")
+    job = Job(os.path.join(folder, "scatter"), "--end-us", "4")
     spread, = job.ask("SELECT avg(late) FROM (SELECT max(start_ns + gpu_ns) -"
                       " min(start_ns + gpu_ns) AS late FROM op WHERE src < 0"
                       " GROUP BY uid, ordinal)")[0]
+    order = Job(os.path.join(folder, "order"), "--end-order-us", "6")
+    expect(order.ask("SELECT DISTINCT max(start_ns + gpu_ns) - min(start_ns + gpu_ns)"
+                     " FROM op WHERE src < 0 GROUP BY uid, ordinal") == [(6000,)])
     # Of two ranks on average 2 (sqrt(2) - 1) / sqrt(pi) sigma.
     expect(1500 < spread < 4000, spread)
     expect(job.ask("SELECT count(*) FROM op_wait WHERE src < 0"
@@ -293,9 +313,9 @@ def test_same(folder):
         expect(same == equal, other, same)
 
 
-for test in (test_clocks, test_instances, test_drops, test_files, test_mismatch,
-             test_transfers, test_slow, test_ends, test_kill, test_skip, test_memory,
-             test_portions, test_same):
+for test in (test_clocks, test_gpu_times, test_instances, test_drops, test_files,
+             test_mismatch, test_transfers, test_slow, test_ends, test_kill, test_skip,
+             test_memory, test_portions, test_same):
     with jobs.Scratch() as scratch:
         print(test.__name__)
         test(scratch)

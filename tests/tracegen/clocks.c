@@ -26,6 +26,7 @@ struct host_clock host_clock(const struct options *o, int host)
         .offset_us = all->offset_us * draw(o, host, 0),
         .drift_ppm = all->drift_ppm * draw(o, host, 1),
         .wander_ppm = all->wander_ppm,
+        .wander_ns = 1e9 * all->wander_s,
         .phase = TURN * draw(o, host, 2),
     };
     int i;
@@ -44,9 +45,34 @@ int64_t host_time(const struct host_clock *clock, int64_t true_ns)
     double t = (double)true_ns, gain = 1e-6 * clock->drift_ppm * t;
 
     if (clock->wander_ppm > 0)
-        gain += 1e-6 * clock->wander_ppm * WANDER_NS / TURN *
-                (sin(TURN * t / WANDER_NS + clock->phase) - sin(clock->phase));
+        gain += 1e-6 * clock->wander_ppm * clock->wander_ns / TURN *
+                (sin(TURN * t / clock->wander_ns + clock->phase) -
+                 sin(clock->phase));
     return true_ns + (int64_t)gain;
+}
+
+/* Ops between two of the ties. */
+#define TIE_OPS 32
+
+int64_t gpu_error_ns(const struct options *o, int rank, int64_t n)
+{
+    if (o->clocks.gpu_us <= 0)
+        return 0;
+    return (int64_t)(1e3 * o->clocks.gpu_us *
+                     normal(mix(mix(o->seed ^ 0x69b, (uint64_t)rank),
+                                (uint64_t)(n / TIE_OPS))));
+}
+
+/* PPM or PPM,SECONDS */
+static void set_wander(struct options *o, const char *name, const char *value)
+{
+    double values[2] = {0, o->clocks.wander_s};
+
+    option_numbers(name, value, values, strchr(value, ',') ? 2 : 1);
+    if (values[0] < 0 || values[1] <= 0)
+        option_fail(name, value);
+    o->clocks.wander_ppm = values[0];
+    o->clocks.wander_s = values[1];
 }
 
 static void set_one(struct options *o, const char *name, const char *value)
@@ -65,8 +91,10 @@ static void set_one(struct options *o, const char *name, const char *value)
 const char clocks_help[] =
     "  --clock-us T              hosts' clocks are off by up to T (0)\n"
     "  --drift-ppm D             and run fast or slow by up to D (0)\n"
-    "  --wander-ppm D            and change their rate by up to D (0)\n"
+    "  --wander-ppm D[,S]        and change their rate by up to D, to and fro\n"
+    "                            in S seconds (0,600)\n"
     "  --host-clock H,T,D        offset and drift of host H\n"
+    "  --gpu-us S                deviation of where GPUs say ops were (0)\n"
     "  --tick-ns T               of the GPUs' clocks (1)\n";
 
 bool clocks_set(struct options *o, const char *name, const char *value)
@@ -76,7 +104,9 @@ bool clocks_set(struct options *o, const char *name, const char *value)
     else if (!strcmp(name, "drift-ppm"))
         o->clocks.drift_ppm = option_number(name, value, 0);
     else if (!strcmp(name, "wander-ppm"))
-        o->clocks.wander_ppm = option_number(name, value, 0);
+        set_wander(o, name, value);
+    else if (!strcmp(name, "gpu-us"))
+        o->clocks.gpu_us = option_number(name, value, 0);
     else if (!strcmp(name, "host-clock"))
         set_one(o, name, value);
     else if (!strcmp(name, "tick-ns"))

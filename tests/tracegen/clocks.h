@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #define MAX_SET_CLOCKS 64
-#define WANDER_NS 600e9 /* period of the wander */
 
 struct options;
 
@@ -18,7 +17,11 @@ struct clock_options {
     /* Of every host, drawn evenly between minus and plus this. */
     double offset_us, drift_ppm;
     double wander_ppm; /* largest deviation of the rate from its mean */
-    int nset;          /* hosts whose clocks are not drawn */
+    double wander_s;   /* period of that */
+    /* Deviation of a GPU's times: what its clock is tied to the host's by is
+     * read anew every now and then. */
+    double gpu_us;
+    int nset; /* hosts whose clocks are not drawn */
     struct {
         int host;
         double offset_us, drift_ppm;
@@ -29,13 +32,16 @@ struct host_clock {
     int64_t boot_ns; /* CLOCK_MONOTONIC at true time 0: hosts were booted at
                         different times */
     int64_t real_ns; /* CLOCK_REALTIME at true time 0 */
-    double offset_us, drift_ppm, wander_ppm, phase;
+    double offset_us, drift_ppm, wander_ppm, wander_ns, phase;
 };
 
 struct host_clock host_clock(const struct options *o, int host);
 
 /* What has passed on the clock since true time 0. */
 int64_t host_time(const struct host_clock *clock, int64_t true_ns);
+
+/* How far the nth op of rank is from where it was, in what the GPU says. */
+int64_t gpu_error_ns(const struct options *o, int rank, int64_t n);
 
 /* Takes an option; false: it is none of the clocks'. */
 bool clocks_set(struct options *o, const char *name, const char *value);

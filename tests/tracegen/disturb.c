@@ -7,8 +7,7 @@
 #include "option_values.h"
 #include "tracegen.h"
 
-/* Normally distributed, the same for the same bits. */
-static double normal(uint64_t bits)
+double normal(uint64_t bits)
 {
     double u = ((double)(bits >> 32) + 0.5) / 4294967296.0;
     double v = (double)(bits & 0xffffffffu) / 4294967296.0;
@@ -152,12 +151,16 @@ int64_t message_ns(const struct simulation *s, int source, int target,
 int64_t late_end_ns(const struct simulation *s, int comm, int place, uint64_t n)
 {
     const struct options *o = s->layout->options;
-    const uint64_t which = mix(s->layout->comms[comm].uid, (uint64_t)place);
+    const struct comm *c = &s->layout->comms[comm];
+    const struct disturbance *d = &o->disturbance;
+    const uint64_t which = mix(c->uid, (uint64_t)place);
+    double us = 0;
 
-    if (o->disturbance.end_us <= 0)
-        return 0;
-    return (int64_t)(1e3 * o->disturbance.end_us *
-                     fabs(normal(mix(mix(o->seed ^ 0xe2d, which), n))));
+    if (d->end_us > 0)
+        us += d->end_us * fabs(normal(mix(mix(o->seed ^ 0xe2d, which), n)));
+    if (d->end_order_us > 0 && place)
+        us += d->end_order_us * place / (c->nranks - 1);
+    return (int64_t)(1e3 * us);
 }
 
 int64_t dies_at(const struct options *o, int rank)
@@ -331,7 +334,8 @@ const char disturb_help[] =
     "                            long on average (0,0)\n"
     "  --kill R@MS               ranks die then, and the others wait\n"
     "  --skip R,N                rank R never calls its Nth collective\n"
-    "  --end-us S                scatter of the ends of a collective (0)\n";
+    "  --end-us S                scatter of the ends of a collective (0)\n"
+    "  --end-order-us T          between its first and last rank, always (0)\n";
 
 bool disturb_set(struct options *o, const char *name, const char *value)
 {
@@ -351,6 +355,8 @@ bool disturb_set(struct options *o, const char *name, const char *value)
         add_skip(o, name, value);
     else if (!strcmp(name, "end-us"))
         o->disturbance.end_us = option_number(name, value, 0);
+    else if (!strcmp(name, "end-order-us"))
+        o->disturbance.end_order_us = option_number(name, value, 0);
     else if (!strcmp(name, "curve"))
         add_curve(o, name, value);
     else

@@ -53,6 +53,7 @@ struct disturbance {
     double contended, contention;
     /* Ranks end a collective up to a few of this after each other. */
     double end_us;
+    double end_order_us; /* the last of them always, others by their place */
 };
 
 /* When rank dies and leaves the others waiting; INT64_MAX: never. */

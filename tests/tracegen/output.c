@@ -37,6 +37,7 @@ void output_init(struct output *out, const struct options *o, int host,
                  int rank)
 {
     *out = (struct output){
+        .rank = rank,
         .clock = host_clock(o, host),
         .t0_ns = 1000 * (int64_t)(rank % 4096),
         .cut_ns = cut_of(o, rank),

@@ -16,6 +16,7 @@ void blank_file_release(struct blank_file *blank);
 
 struct output {
     bool begun;
+    int rank;
     struct host_clock clock;
     int64_t t0_ns;      /* true time at which recording began */
     int64_t t0_host_ns; /* on the host's clock, as host_time() gives it */

@@ -9,7 +9,8 @@ int64_t stream_handle(int stream)
 struct issue {
     int64_t enter_ns, host_ns; /* true times */
     const struct record *record;
-    bool timed; /* on the GPU */
+    bool timed;           /* on the GPU */
+    int64_t gpu_error_ns; /* of where it says that was */
     int flags;
 };
 
@@ -31,10 +32,11 @@ static void put_gpu(int64_t *row, const struct output *out,
                     const struct issue_columns *columns)
 {
     const struct record *r = call->record;
-    int64_t start = gpu_time(out, o, r->start_ns);
+    const int64_t began_ns = r->start_ns + call->gpu_error_ns;
+    const int64_t start = gpu_time(out, o, began_ns);
 
     row[columns->gpu_off_ns] = start - row[columns->enter_ns];
-    row[columns->gpu_ns] = gpu_time(out, o, r->start_ns + r->gpu_ns) - start;
+    row[columns->gpu_ns] = gpu_time(out, o, began_ns + r->gpu_ns) - start;
 }
 
 /* What had not returned or finished when the file was cut is open. */
@@ -72,6 +74,7 @@ static void put_launch(struct writer *w, struct output *out,
                          .host_ns = HOST_CALL_NS,
                          .record = record,
                          .timed = true,
+                         .gpu_error_ns = gpu_error_ns(o, out->rank, out->n),
                          .flags = CT_FLAG_EVENT};
     const struct op_class *class = &rank->classes[record->cls];
     int64_t row[launch_column_count];
@@ -150,6 +153,7 @@ static void add_op(struct writer *w, struct output *out,
         .host_ns = record->group ? HOST_GROUPED_NS : HOST_CALL_NS,
         .record = record,
         .timed = !record->group,
+        .gpu_error_ns = gpu_error_ns(o, out->rank, out->n),
         .flags = record->group ? CT_FLAG_GROUP_TIME | CT_FLAG_GROUPED
                                : CT_FLAG_EVENT};
     int64_t row[op_column_count];

@@ -390,6 +390,8 @@ int truth_db_begin(struct simulation *s);
 void truth_db_ops(struct simulation *s);
 int truth_db_end(struct simulation *s);
 
+/* Normally distributed, the same for the same bits. */
+double normal(uint64_t bits);
 /* Bits that look random, the same for the same numbers. */
 uint64_t mix(uint64_t a, uint64_t b);
 void *grow(void *array, int *capacity_p, int n, unsigned long size);
