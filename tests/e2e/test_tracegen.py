@@ -111,6 +111,34 @@ def test_drops(folder):
                [(n,)] and first < last, "loss of rank", rank)
 
 
+def test_launches(folder):
+    job = Job(folder, "--drop-launches", "0.1")
+    lost = groups = 0
+    for rank, _, db, _ in job.files():
+        n, = db.execute("SELECT sum(n) FROM loss WHERE what = 'launch'").fetchone()
+        kept, = db.execute("SELECT count(*) FROM launch").fetchone()
+        of, = db.execute("SELECT count(DISTINCT grp) FROM op").fetchone()
+        expect(kept + (n or 0) == of, rank, n, kept, of)
+        lost, groups = lost + (n or 0), groups + of
+    expect(.05 < lost / groups < .15, lost, groups)
+
+
+def test_domains(folder):
+    """Two hosts of one NVLink domain are as one."""
+    job = Job(folder, "--domain-hosts", "2", "--jitter", "0")
+    crossing = dict(job.ask("SELECT nranks, max(crosses) FROM communicator GROUP BY 1"))
+    expect(crossing == {2: 1, 8: 1}, crossing)
+    expect(job.ask("SELECT DISTINCT a.process / 4 = b.process / 4, crosses"
+                   " FROM communicator JOIN member a USING (uid) JOIN member b"
+                   " USING (uid) WHERE nranks = 2 AND a.rank = 0 AND b.rank = 1"
+                   " ORDER BY 1") == [(0, 1), (1, 0)])
+    clusters = {}
+    for rank, _, db, _ in job.files():
+        clusters.setdefault(db.execute("SELECT cluster, clique FROM device").fetchone(),
+                            []).append(rank)
+    expect(sorted(clusters.values()) == [[0, 1, 2, 3], [4, 5, 6, 7]], clusters)
+
+
 def test_files(folder):
     job = Job(folder, "--missing", "1,6-7", "--cut", "2-3@30.15")
     expect([p[0] for p in job.processes if p[3]] == [1, 6, 7], job.processes)
@@ -313,9 +341,28 @@ def test_same(folder):
         expect(same == equal, other, same)
 
 
-for test in (test_clocks, test_gpu_times, test_instances, test_drops, test_files,
-             test_mismatch, test_transfers, test_slow, test_ends, test_kill, test_skip,
-             test_memory, test_portions, test_same):
+def test_options(folder):
+    """What names nobody of the job, or cannot be understood, is refused."""
+    for option, value in (
+            ("--missing", "8"), ("--cut", "8@5"), ("--mismatch", "8,0,count"),
+            ("--slow", "3-8,2"), ("--slow-host", "4,2"), ("--slow-link", "7-8,2"),
+            ("--slow-nic", "4,2"), ("--kill", "8@1"), ("--skip", "8,1"),
+            ("--host-clock", "4,0,0"), ("--drop", "1.1"), ("--cut", "1"),
+            ("--slow", "1,2@5"), ("--slow", "1,0"), ("--curve", "2,0,1,1"),
+            ("--contention", "0.5"), ("--mismatch", "0,0,colour"), ("--missing", "2-1"),
+            ("--tick-ns", "0"), ("--wander-ppm", "1,0")):
+        done = subprocess.run([TRACEGEN, *JOB, option, value, "--out",
+                               os.path.join(folder, "none")],
+                              capture_output=True, text=True)
+        expect(done.returncode == 2 and option in done.stderr, option, value,
+               done.returncode, done.stderr)
+    expect(not os.listdir(folder), os.listdir(folder))
+
+
+for test in (test_clocks, test_gpu_times, test_instances, test_drops, test_launches,
+             test_domains, test_files, test_mismatch, test_transfers, test_slow,
+             test_ends, test_kill, test_skip, test_memory, test_portions, test_same,
+             test_options):
     with jobs.Scratch() as scratch:
         print(test.__name__)
         test(scratch)

@@ -88,6 +88,16 @@ static void set_one(struct options *o, const char *name, const char *value)
     all->set[all->nset++].drift_ppm = values[2];
 }
 
+const char *clocks_check(const struct options *o)
+{
+    int i;
+
+    for (i = 0; i < o->clocks.nset; i++)
+        if (o->clocks.set[i].host >= o->hosts)
+            return "host-clock";
+    return NULL;
+}
+
 const char clocks_help[] =
     "  --clock-us T              hosts' clocks are off by up to T (0)\n"
     "  --drift-ppm D             and run fast or slow by up to D (0)\n"

@@ -45,6 +45,9 @@ int64_t gpu_error_ns(const struct options *o, int rank, int64_t n);
 
 /* Takes an option; false: it is none of the clocks'. */
 bool clocks_set(struct options *o, const char *name, const char *value);
+/* The option that names a host that the job does not have; NULL: none does. */
+const char *clocks_check(const struct options *o);
+
 extern const char clocks_help[];
 
 #endif

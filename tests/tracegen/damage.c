@@ -30,15 +30,26 @@ int64_t cut_of(const struct options *o, int rank)
     return dies_ns;
 }
 
+/* Of what happens with this probability. */
+static bool happens(const struct options *o, uint64_t what, long n,
+                    double probability)
+{
+    uint64_t bits = mix(mix(o->seed, what), (uint64_t)n);
+
+    return (double)(bits >> 11) / 9007199254740992.0 < probability;
+}
+
 bool is_dropped(const struct options *o, int rank, long n)
 {
-    uint64_t bits;
+    return o->damage.drop > 0 &&
+           happens(o, 0xd50b + (uint64_t)rank, n / o->damage.drop_run,
+                   o->damage.drop);
+}
 
-    if (o->damage.drop <= 0)
-        return false;
-    bits = mix(mix(o->seed, 0xd50b + (uint64_t)rank),
-               (uint64_t)(n / o->damage.drop_run));
-    return (double)(bits >> 11) / 9007199254740992.0 < o->damage.drop;
+bool is_launch_dropped(const struct options *o, int rank, long n)
+{
+    return o->damage.drop_launches > 0 &&
+           happens(o, 0x1a050c4 + (uint64_t)rank, n, o->damage.drop_launches);
 }
 
 bool is_unlike(const struct options *o, int rank, long n, enum unlike *how)
@@ -117,8 +128,26 @@ static void set_plant(struct options *o, const char *name, const char *value)
     d->plants[d->nplants++].how = (enum unlike)i;
 }
 
+const char *damage_check(const struct options *o, int nranks)
+{
+    const struct damage *d = &o->damage;
+    int i;
+
+    for (i = 0; i < d->nmissing; i++)
+        if (d->missing[i].to >= nranks)
+            return "missing";
+    for (i = 0; i < d->ncuts; i++)
+        if (d->cuts[i].to >= nranks)
+            return "cut";
+    for (i = 0; i < d->nplants; i++)
+        if (d->plants[i].rank < 0 || d->plants[i].rank >= nranks)
+            return "mismatch";
+    return NULL;
+}
+
 const char damage_help[] =
     "  --drop P[,N]              share of ops lost, N in a row (0,1)\n"
+    "  --drop-launches P         share of launches of groups lost (0)\n"
     "  --missing 3,8-11          ranks without a file\n"
     "  --cut 3-5@MS              files of ranks that end at a time\n"
     "  --mismatch R,N,HOW        rank R's Nth collective has another "
@@ -129,6 +158,8 @@ bool damage_set(struct options *o, const char *name, const char *value)
 {
     if (!strcmp(name, "drop"))
         set_drop(o, name, value);
+    else if (!strcmp(name, "drop-launches"))
+        o->damage.drop_launches = option_number(name, value, 0);
     else if (!strcmp(name, "missing"))
         set_missing(o, name, value);
     else if (!strcmp(name, "cut"))

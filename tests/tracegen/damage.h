@@ -18,6 +18,7 @@ enum unlike { UNLIKE_COUNT, UNLIKE_TYPE, UNLIKE_KIND };
 struct damage {
     double drop;  /* share of ops whose record is lost */
     int drop_run; /* ops lost in a row */
+    double drop_launches;
     int nmissing; /* ranges of ranks without a file */
     struct {
         int from, to;
@@ -43,11 +44,17 @@ int64_t cut_of(const struct options *o, int rank);
 /* The record of the nth op of rank was lost. */
 bool is_dropped(const struct options *o, int rank, long n);
 
+/* That of the launch which its nth op ends was. */
+bool is_launch_dropped(const struct options *o, int rank, long n);
+
 /* How the nth collective of rank is written; false: as it was. */
 bool is_unlike(const struct options *o, int rank, long n, enum unlike *how);
 
 /* Takes an option; false: it is none of the damage's. */
 bool damage_set(struct options *o, const char *name, const char *value);
+/* The option that names a rank that the job does not have; NULL: none does. */
+const char *damage_check(const struct options *o, int nranks);
+
 extern const char damage_help[];
 
 #endif

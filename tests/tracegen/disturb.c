@@ -81,7 +81,8 @@ static bool is_on_way(const struct layout *layout, int source, int target,
     if (slow->what == SLOW_LINK)
         return (source == slow->from && target == slow->to) ||
                (source == slow->to && target == slow->from);
-    return slow->what == SLOW_NIC && a != b &&
+    return slow->what == SLOW_NIC &&
+           layout_domain(layout, source) != layout_domain(layout, target) &&
            (is_in(slow, a) || is_in(slow, b));
 }
 
@@ -136,7 +137,7 @@ int64_t message_ns(const struct simulation *s, int source, int target,
     const struct options *o = s->layout->options;
     const struct disturbance *d = &o->disturbance;
     const bool crosses =
-        layout_host(s->layout, source) != layout_host(s->layout, target);
+        layout_domain(s->layout, source) != layout_domain(s->layout, target);
     const uint64_t way = mix((uint64_t)source, (uint64_t)target);
     double factor = jittered(o, way, n) * contention(o, way, n);
     int i;
@@ -267,7 +268,7 @@ static void add_slow(struct options *o, enum slow_what what, const char *name,
     d->nslow++;
 }
 
-/* LINK,BYTES,US,GBPS with link 0 inside, 1 between hosts. */
+/* LINK,BYTES,US,GBPS with link 0 inside, 1 between domains. */
 static void add_curve(struct options *o, const char *name, const char *value)
 {
     struct disturbance *d = &o->disturbance;
@@ -320,6 +321,32 @@ static void add_skip(struct options *o, const char *name, const char *value)
     d->skips[d->nskips++].n = (int64_t)v[1];
 }
 
+static const char *const slow_names[] = {[SLOW_RANKS] = "slow",
+                                         [SLOW_HOSTS] = "slow-host",
+                                         [SLOW_LINK] = "slow-link",
+                                         [SLOW_NIC] = "slow-nic"};
+
+const char *disturb_check(const struct options *o, int nranks)
+{
+    const struct disturbance *d = &o->disturbance;
+    int i;
+
+    for (i = 0; i < d->nslow; i++) {
+        const enum slow_what what = d->slow[i].what;
+        const bool of_hosts = what == SLOW_HOSTS || what == SLOW_NIC;
+
+        if (d->slow[i].to >= (of_hosts ? o->hosts : nranks))
+            return slow_names[what];
+    }
+    for (i = 0; i < d->ndeaths; i++)
+        if (d->deaths[i].to >= nranks)
+            return "kill";
+    for (i = 0; i < d->nskips; i++)
+        if (d->skips[i].rank >= nranks)
+            return "skip";
+    return NULL;
+}
+
 const char disturb_help[] =
     "  --slow R,F[@A-B]          ranks R (or R-S) compute F times as long\n"
     "                            [from millisecond A to B]\n"
@@ -339,15 +366,14 @@ const char disturb_help[] =
 
 bool disturb_set(struct options *o, const char *name, const char *value)
 {
-    if (!strcmp(name, "slow"))
-        add_slow(o, SLOW_RANKS, name, value);
-    else if (!strcmp(name, "slow-host"))
-        add_slow(o, SLOW_HOSTS, name, value);
-    else if (!strcmp(name, "slow-link"))
-        add_slow(o, SLOW_LINK, name, value);
-    else if (!strcmp(name, "slow-nic"))
-        add_slow(o, SLOW_NIC, name, value);
-    else if (!strcmp(name, "contention"))
+    int what;
+
+    for (what = SLOW_RANKS; what <= SLOW_NIC; what++)
+        if (!strcmp(name, slow_names[what])) {
+            add_slow(o, (enum slow_what)what, name, value);
+            return true;
+        }
+    if (!strcmp(name, "contention"))
         set_contention(o, name, value);
     else if (!strcmp(name, "kill"))
         add_death(o, name, value);

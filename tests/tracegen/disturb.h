@@ -64,6 +64,10 @@ bool may_hang(const struct options *o);
 
 /* Takes an option; false: it is no disturbance. */
 bool disturb_set(struct options *o, const char *name, const char *value);
+/* The option that names a rank or host that the job does not have; NULL: none
+ * does. */
+const char *disturb_check(const struct options *o, int nranks);
+
 extern const char disturb_help[];
 
 #endif

@@ -7,6 +7,11 @@ int layout_host(const struct layout *layout, int rank)
     return (int)((int64_t)rank * layout->options->hosts / layout->nranks);
 }
 
+int layout_domain(const struct layout *layout, int rank)
+{
+    return layout_host(layout, rank) / layout->options->domain_hosts;
+}
+
 static int stride(const struct options *o, enum axis axis)
 {
     int i, n = 1;
@@ -129,8 +134,8 @@ static void add_member(struct layout *layout, int comm, int rank)
 
     layout->comm_of[rank][c->kind] = comm;
     layout->place_in[rank][c->kind] = c->nranks;
-    c->crosses |= c->nranks &&
-                  layout_host(layout, c->ranks[0]) != layout_host(layout, rank);
+    c->crosses |= c->nranks && layout_domain(layout, c->ranks[0]) !=
+                                   layout_domain(layout, rank);
     c->ranks[c->nranks++] = rank;
 }
 

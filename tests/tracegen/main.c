@@ -18,13 +18,14 @@ static void usage(FILE *f)
         "  --tp N --pp N --dp N      parallel degrees (1)\n"
         "  --order tp,dp,pp          axes, innermost first\n"
         "  --hosts N                 hosts, of equally many ranks (1)\n"
+        "  --domain-hosts N          of an NVLink domain (1)\n"
         "  --layers N                layers in all (8)\n"
         "  --micro-batches N         per step (8)\n"
         "  --steps N                 (10)\n"
         "  --ops N                   as many steps as give about N ops\n"
         "  --hidden BYTES            of an activation (4194304)\n"
         "  --bucket BYTES --buckets N  of DP all-reduces (25 MiB, 4)\n"
-        "  --alpha-us A,B            inside, between hosts (10,30)\n"
+        "  --alpha-us A,B            inside, between domains (10,30)\n"
         "  --GBps A,B                bus bandwidth (200,25)\n"
         "  --compute-us T            half a layer, forward (300)\n"
         "  --jitter S                sigma of lognormal factors (0.02)\n"
@@ -97,59 +98,37 @@ static void order(struct options *o, const char *text)
             o->order[n++] = (enum axis)a;
 }
 
-static const struct option names[] = {{"tp", 1, NULL, 't'},
-                                      {"pp", 1, NULL, 'p'},
-                                      {"dp", 1, NULL, 'd'},
-                                      {"order", 1, NULL, 'o'},
-                                      {"hosts", 1, NULL, 'h'},
-                                      {"layers", 1, NULL, 'l'},
-                                      {"micro-batches", 1, NULL, 'm'},
-                                      {"steps", 1, NULL, 's'},
-                                      {"ops", 1, NULL, 'n'},
-                                      {"hidden", 1, NULL, 'b'},
-                                      {"bucket", 1, NULL, 'B'},
-                                      {"buckets", 1, NULL, 'k'},
-                                      {"alpha-us", 1, NULL, 'a'},
-                                      {"GBps", 1, NULL, 'g'},
-                                      {"compute-us", 1, NULL, 'c'},
-                                      {"jitter", 1, NULL, 'j'},
-                                      {"slow", 1, NULL, 'W'},
-                                      {"slow-host", 1, NULL, 'W'},
-                                      {"slow-link", 1, NULL, 'W'},
-                                      {"slow-nic", 1, NULL, 'W'},
-                                      {"curve", 1, NULL, 'W'},
-                                      {"contention", 1, NULL, 'W'},
-                                      {"kill", 1, NULL, 'W'},
-                                      {"skip", 1, NULL, 'W'},
-                                      {"end-us", 1, NULL, 'W'},
-                                      {"end-order-us", 1, NULL, 'W'},
-                                      {"barriers", 1, NULL, 'r'},
-                                      {"eval-every", 1, NULL, 'e'},
-                                      {"lone-groups", 0, NULL, 'L'},
-                                      {"sweep", 0, NULL, 'S'},
-                                      {"nccl", 1, NULL, 'N'},
+static const struct option names[] = {
+    {"tp", 1, NULL, 't'},           {"pp", 1, NULL, 'p'},
+    {"dp", 1, NULL, 'd'},           {"order", 1, NULL, 'o'},
+    {"hosts", 1, NULL, 'h'},        {"domain-hosts", 1, NULL, 'V'},
+    {"layers", 1, NULL, 'l'},       {"micro-batches", 1, NULL, 'm'},
+    {"steps", 1, NULL, 's'},        {"ops", 1, NULL, 'n'},
+    {"hidden", 1, NULL, 'b'},       {"bucket", 1, NULL, 'B'},
+    {"buckets", 1, NULL, 'k'},      {"alpha-us", 1, NULL, 'a'},
+    {"GBps", 1, NULL, 'g'},         {"compute-us", 1, NULL, 'c'},
+    {"jitter", 1, NULL, 'j'},       {"slow", 1, NULL, 'W'},
+    {"slow-host", 1, NULL, 'W'},    {"slow-link", 1, NULL, 'W'},
+    {"slow-nic", 1, NULL, 'W'},     {"curve", 1, NULL, 'W'},
+    {"contention", 1, NULL, 'W'},   {"kill", 1, NULL, 'W'},
+    {"skip", 1, NULL, 'W'},         {"end-us", 1, NULL, 'W'},
+    {"end-order-us", 1, NULL, 'W'}, {"barriers", 1, NULL, 'r'},
+    {"eval-every", 1, NULL, 'e'},   {"lone-groups", 0, NULL, 'L'},
+    {"sweep", 0, NULL, 'S'},        {"nccl", 1, NULL, 'N'},
 #define NUMBER(name_, ...) {name_, 1, NULL, 'J'},
 #define WORD(name_, ...) {name_, 1, NULL, 'J'},
 #define SWITCH(name_, ...) {name_, 0, NULL, 'J'},
 #define COUNTS(name_, ...) {name_, 1, NULL, 'J'},
 #include "job_options.def"
-                                      {"clock-us", 1, NULL, 'C'},
-                                      {"drift-ppm", 1, NULL, 'C'},
-                                      {"wander-ppm", 1, NULL, 'C'},
-                                      {"host-clock", 1, NULL, 'C'},
-                                      {"tick-ns", 1, NULL, 'C'},
-                                      {"gpu-us", 1, NULL, 'C'},
-                                      {"drop", 1, NULL, 'D'},
-                                      {"missing", 1, NULL, 'D'},
-                                      {"cut", 1, NULL, 'D'},
-                                      {"mismatch", 1, NULL, 'D'},
-                                      {"truth-db", 0, NULL, 'T'},
-                                      {"threads", 1, NULL, 'Z'},
-                                      {"portion", 1, NULL, 'Q'},
-                                      {"seed", 1, NULL, 'x'},
-                                      {"out", 1, NULL, 'O'},
-                                      {"help", 0, NULL, 'H'},
-                                      {NULL, 0, NULL, 0}};
+    {"clock-us", 1, NULL, 'C'},     {"drift-ppm", 1, NULL, 'C'},
+    {"wander-ppm", 1, NULL, 'C'},   {"host-clock", 1, NULL, 'C'},
+    {"tick-ns", 1, NULL, 'C'},      {"gpu-us", 1, NULL, 'C'},
+    {"drop", 1, NULL, 'D'},         {"drop-launches", 1, NULL, 'D'},
+    {"missing", 1, NULL, 'D'},      {"cut", 1, NULL, 'D'},
+    {"mismatch", 1, NULL, 'D'},     {"truth-db", 0, NULL, 'T'},
+    {"threads", 1, NULL, 'Z'},      {"portion", 1, NULL, 'Q'},
+    {"seed", 1, NULL, 'x'},         {"out", 1, NULL, 'O'},
+    {"help", 0, NULL, 'H'},         {NULL, 0, NULL, 0}};
 
 static void set(struct options *o, int key, const char *name, char *value)
 {
@@ -168,6 +147,9 @@ static void set(struct options *o, int key, const char *name, char *value)
         break;
     case 'h':
         o->hosts = (int)option_number(name, value, 1);
+        break;
+    case 'V':
+        o->domain_hosts = (int)option_number(name, value, 1);
         break;
     case 'l':
         o->layers = (int)option_number(name, value, 1);
@@ -253,9 +235,19 @@ static void set(struct options *o, int key, const char *name, char *value)
     }
 }
 
+/* The first option that names what the job does not have. */
+static const char *check_names(const struct options *o, int nranks)
+{
+    const char *name = disturb_check(o, nranks);
+
+    if (!name)
+        name = damage_check(o, nranks);
+    return name ? name : clocks_check(o);
+}
+
 static void check(struct options *o)
 {
-    const char *why;
+    const char *why, *name;
     int ranks = 1, axis;
 
     if (!o->out) {
@@ -269,6 +261,12 @@ static void check(struct options *o)
         why = "there cannot be more hosts than ranks, or more than 65536 ranks";
     if (why) {
         fprintf(stderr, "tracegen: %s\n", why);
+        exit(2);
+    }
+    name = check_names(o, ranks);
+    if (name) {
+        fprintf(stderr, "tracegen: --%s: the job has no such rank or host\n",
+                name);
         exit(2);
     }
     if (mkdir(o->out, 0777) && errno != EEXIST) {
@@ -360,6 +358,7 @@ int main(int argc, char **argv)
                         .jitter = 0.02,
                         .damage = {.drop_run = 1},
                         .tick_ns = 1,
+                        .domain_hosts = 1,
                         .clocks = {.wander_s = 600},
                         .portion = 8000000,
                         .seed = 1,

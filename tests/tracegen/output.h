@@ -25,7 +25,7 @@ struct output {
     int group_ops;      /* of the group that is open */
     long n;             /* ops so far, lost ones included */
     long ncollectives;
-    long lost;
+    long lost, lost_launches;
     int64_t first_lost_ns, last_lost_ns; /* true times */
     int nplanted, planted_capacity; /* classes from FIRST_PLANTED_CLASS on */
     struct op_class *planted;

@@ -63,6 +63,17 @@ static void put_call(int64_t *row, const struct output *out,
         put_gpu(row, out, o, call, columns);
 }
 
+/* One more of what is counted by n_p. */
+static void lose(struct output *out, long *n_p, int64_t at)
+{
+    if (at >= out->cut_ns)
+        return;
+    if (!out->lost && !out->lost_launches)
+        out->first_lost_ns = at;
+    out->last_lost_ns = at;
+    ++*n_p;
+}
+
 static void put_launch(struct writer *w, struct output *out,
                        const struct options *o, const struct rank *rank,
                        const struct record *record)
@@ -79,7 +90,9 @@ static void put_launch(struct writer *w, struct output *out,
     const struct op_class *class = &rank->classes[record->cls];
     int64_t row[launch_column_count];
 
-    if (call.enter_ns < out->cut_ns) {
+    if (is_launch_dropped(o, out->rank, out->n)) {
+        lose(out, &out->lost_launches, call.enter_ns);
+    } else if (call.enter_ns < out->cut_ns) {
         row[launch_id] = ++out->id;
         row[launch_grp] = record->group;
         row[launch_comm] = (int)class->comm + 1;
@@ -135,13 +148,6 @@ static int class_id(struct output *out, const struct options *o,
     return FIRST_PLANTED_CLASS + out->nplanted++;
 }
 
-static void lose(struct output *out, int64_t at)
-{
-    if (!out->lost++)
-        out->first_lost_ns = at;
-    out->last_lost_ns = at;
-}
-
 static void add_op(struct writer *w, struct output *out,
                    const struct options *o, struct record *record, int class,
                    int64_t at)
@@ -176,8 +182,7 @@ static void put_op(struct writer *w, struct output *out,
 
     record->id = 0;
     if (is_dropped(o, r, out->n++)) {
-        if (at < out->cut_ns)
-            lose(out, at);
+        lose(out, &out->lost, at);
     } else if (at < out->cut_ns) {
         add_op(w, out, o, record, class, at);
     }
@@ -195,17 +200,24 @@ void rows_put(struct writer *w, struct output *out, const struct options *o,
         put_op(w, out, o, rank, &rank->records[i], r);
 }
 
-void rows_put_losses(struct writer *w, const struct output *out)
+static void put_loss(struct writer *w, const struct output *out,
+                     const char *what, long n)
 {
     sqlite3_stmt *row = writer_row(w, T_loss);
 
-    if (!out->lost)
+    if (!n)
         return;
     put_text(row, loss_cause, "ring_full");
-    put_text(row, loss_what, "op");
+    put_text(row, loss_what, what);
     put_null(row, loss_comm);
-    put(row, loss_n, out->lost);
+    put(row, loss_n, n);
     put(row, loss_first_ns, output_time(out, out->first_lost_ns));
     put(row, loss_last_ns, output_time(out, out->last_lost_ns));
     writer_add(w, row);
+}
+
+void rows_put_losses(struct writer *w, const struct output *out)
+{
+    put_loss(w, out, "op", out->lost);
+    put_loss(w, out, "launch", out->lost_launches);
 }

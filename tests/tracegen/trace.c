@@ -89,6 +89,19 @@ static void put_clocks(struct writer *w, const struct rank *rank,
     }
 }
 
+/* A domain of several hosts is a cluster of NVLink's fabric. */
+static void put_domain(sqlite3_stmt *row, const struct layout *layout, int rank)
+{
+    char text[40];
+
+    if (layout->options->domain_hosts == 1)
+        return;
+    snprintf(text, sizeof(text), "c1b5%04x-0000-4000-8000-000000000000",
+             (unsigned)layout_domain(layout, rank));
+    put_text(row, device_cluster, text);
+    put(row, device_clique, 1);
+}
+
 static void put_device(struct writer *w, const struct layout *layout, int rank)
 {
     sqlite3_stmt *row = writer_row(w, T_device);
@@ -102,6 +115,7 @@ static void put_device(struct writer *w, const struct layout *layout, int rank)
     snprintf(text, sizeof(text), "0000:%02x:00.0", 16 + (unsigned)local);
     put_text(row, device_pci, text);
     put_text(row, device_name, "Generated GPU");
+    put_domain(row, layout, rank);
     put_text(row, device_source, "nvml");
     writer_add(w, row);
     row = writer_row(w, T_gpu_link);

@@ -67,7 +67,7 @@ struct options {
     uint64_t hidden; /* bytes of an activation, of the TP and PP messages */
     uint64_t bucket; /* bytes of a DP bucket; the last one is smaller */
     int buckets;
-    double alpha_us[2], GBps[2]; /* inside a host, between hosts */
+    double alpha_us[2], GBps[2]; /* inside an NVLink domain, between */
     double compute_us;           /* of half a layer, forward */
     double jitter;               /* sigma of lognormal factors */
     struct disturbance disturbance;
@@ -76,8 +76,9 @@ struct options {
     enum nccl nccl;   /* what NCCL says */
     struct clock_options clocks;
     struct damage damage;
-    int64_t tick_ns; /* of the GPUs' clocks */
-    bool truth_db;   /* the truth of every op */
+    int64_t tick_ns;  /* of the GPUs' clocks */
+    int domain_hosts; /* hosts of an NVLink domain */
+    bool truth_db;    /* the truth of every op */
     int64_t portion; /* records that are kept in memory before they are written;
                         48 bytes each */
     int threads;     /* that write; 0: as many as there are cores */
@@ -106,6 +107,8 @@ struct layout {
 void layout_init(struct layout *layout, const struct options *options);
 void layout_release(struct layout *layout);
 int layout_host(const struct layout *layout, int rank);
+/* The NVLink domain: a host, or several. */
+int layout_domain(const struct layout *layout, int rank);
 int layout_coordinate(const struct layout *layout, int rank, enum axis axis);
 /* Ranks of rank's communicator of that kind; 1: it has none. */
 int layout_size(const struct layout *layout, int rank, enum comm_kind kind);

@@ -163,8 +163,8 @@ static int peer_of(const struct simulation *s, int r,
 static uint64_t *load_of(const struct simulation *s, int r,
                          const struct instruction *in, struct load *load)
 {
-    const int link =
-        layout_host(s->layout, r) != layout_host(s->layout, peer_of(s, r, in));
+    const int link = layout_domain(s->layout, r) !=
+                     layout_domain(s->layout, peer_of(s, r, in));
 
     return in->call == SEND ? &load->out[link] : &load->in[link];
 }
