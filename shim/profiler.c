@@ -244,13 +244,18 @@ static void copy_word(char *to, const char *from)
     memset(to + i, 0, (size_t)(PROFILER_WORD - i));
 }
 
+static bool is_captured(const void *call)
+{
+    return ((uintptr_t)call & CALL_CAPTURED) != 0;
+}
+
 /* By the call, where it was told; else a graph is what runs outside of all
  * calls, on a thread of the driver's. */
 static bool is_replay(const void *parent)
 {
     if (is_handle(parent, HANDLE_CALL) || is_handle(parent, HANDLE_TOLD) ||
         is_handle(parent, HANDLE_TRANSFER))
-        return ((uintptr_t)parent & CALL_CAPTURED) != 0;
+        return is_captured(parent);
     return thread_state.depth == 0 && graphs_are_in_use();
 }
 
@@ -454,6 +459,7 @@ static void *start_told_p2p(struct profiled *comm,
     const struct ct_profiler_p2p *p2p = &event->u.p2p.is;
     struct comm *told = told_of(comm);
     struct told_call call = call_of_p2p(p2p);
+    call.captured = is_captured(event->parent);
     uint64_t op =
         told ? told_transfer_launched(
                    told, number_in(event->parent, HANDLE_TRANSFER), &call)

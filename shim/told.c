@@ -502,9 +502,9 @@ uint64_t told_transfer_launched(struct comm *comm, uint64_t number,
     int64_t leave_ns;
     if (!number)
         return told_launched(comm, call);
-    /* A graph launches what may be that old, and was met before. */
+    /* Others have taken its place since. A graph's was met before. */
     if (!read_transfer(transfer, number, &place, &leave_ns))
-        return 0;
+        return call->captured ? 0 : told_launched(comm, call);
     int op = op_to_record(call);
     if (op < 0)
         return 0;

@@ -64,7 +64,8 @@ void told_returned(void);
 uint64_t told_transfer(struct comm *comm, const struct told_call *call);
 void told_transfer_returned(uint64_t number);
 
-/* It is launched; number 0: nothing was told of its call. */
+/* It is launched; number 0: nothing was told of its call. captured: as it was
+ * called, so that this may be the graph's nth launch. */
 uint64_t told_transfer_launched(struct comm *comm, uint64_t number,
                                 const struct told_call *call);
 /* Any, where calls are not told. */
