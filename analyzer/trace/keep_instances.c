@@ -17,7 +17,7 @@ static void add_wait(struct ct_instance *instance,
 {
     if (!instance->timed || cost->wait_ns > instance->wait_max_ns)
         instance->wait_max_ns = cost->wait_ns;
-    instance->wait_sum_ns += cost->wait_ns;
+    instance->wait_sum_ns = ct_add_wait(instance->wait_sum_ns, cost->wait_ns);
     instance->timed++;
 }
 

@@ -64,4 +64,14 @@ static inline int64_t ct_add_time(int64_t a, int64_t b)
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
+/* The same of waits, which may be negative where a rank was late. */
+static inline int64_t ct_add_wait(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    if (__builtin_add_overflow(a, b, &sum))
+        return b < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
 #endif

@@ -409,7 +409,8 @@ struct ct_instance { /* what it has in common with others is in its usage */
     uint32_t timed;      /* of them with a GPU time */
     int64_t transfer_ns; /* CT_NO_TIME: unknown */
     int64_t wait_sum_ns; /* duration - transfer over the ranks that were timed;
-                            a late rank's may be negative, the sum is not */
+                            a late rank's may be negative, the sum over all
+                            ranks is not */
     int64_t wait_max_ns;
     uint8_t base;    /* enum ct_op */
     bool grouped;    /* several ops in one launch: one sample, no alpha-beta */

@@ -32,7 +32,7 @@ static void add_instances(struct ct_job *job)
             continue;
         usage->transfer_ns =
             ct_add_time(usage->transfer_ns, instance->transfer_ns);
-        usage->wait_ns = ct_add_time(usage->wait_ns,
+        usage->wait_ns = ct_add_wait(usage->wait_ns,
                                      instance->wait_sum_ns / instance->timed);
         usage->timed++;
         usage->nsamples += is_sample(instance);
