@@ -134,7 +134,8 @@ void section_selection(struct out *out, const struct view *view)
                  "no steady one is whole on each rank: figures "
                  "are per second");
     out_fact(out, "of the rest",
-             "communicators, links, roles, layout, clocks and steps are those "
+             "communicators, links, roles, layout, clocks, matching and steps "
+             "are those "
              "of the whole trace, and so are findings of hangs, deaths, "
              "mismatches, missing ranks and losses%s",
              *card.ranks ? "; lost and refused calls are those of the chosen "

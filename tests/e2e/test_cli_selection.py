@@ -204,6 +204,27 @@ def check_wrong_clocks():
         set(chosen[0]) ^ set(chosen[1]))
 
 
+def check_troubles():
+    """How a job ended is no matter of what was chosen; losses are the chosen
+    ranks'."""
+    for name, options in (("dead", ["--kill", "5@400"]),
+                          ("lossy", ["--drop", "0.01"])):
+        subprocess.run([TRACEGEN, "--tp", "2", "--pp", "2", "--dp", "2",
+                        "--steps", "8", "--out", name, *options],
+                       check=True, stdout=subprocess.DEVNULL)
+        run("merge", "--db", "whole-%s.db" % name, name)
+    codes = [{f["code"] for f in report("dead", *options)["findings"]}
+             for options in ([], ["--steps", "1..2"], ["--to", "200ms"])]
+    assert "PROCESS_DIED" in codes[0] and codes[1] == codes[2] == codes[0]
+    job = report("lossy", "--to", "200ms", "--ranks", "2-4")
+    lost = one(merge("lossy", "--ranks", "2-4"),
+               "SELECT sum(l.n) FROM whole.loss l JOIN whole.place p "
+               "ON p.process = l.process WHERE p.rank IN (2, 3, 4)")
+    assert job["job"]["lost_ops"] == lost > 0
+    assert "OPS_LOST" in {f["code"] for f in job["findings"]}
+    assert {p["rank"] for p in job["quality"]["processes"]} == {2, 3, 4}
+
+
 def check_refusals(trace):
     for options, message in (
             (["--steps", "99"], "there are steps 0..7"),
@@ -250,6 +271,7 @@ def check():
     check_times("good")
     check_dates("good")
     check_wrong_clocks()
+    check_troubles()
     check_refusals("good")
     check_two_jobs("good")
 
