@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "commtrace/ring.h"
+#include "trace/ring.h"
 #include "trace_files.h"
 
 #define NSLOTS 16
@@ -513,9 +514,60 @@ static void test_refused_ring(void **state)
     files_remove(folder);
 }
 
+/* The copy of a copy with slots of positions from .. 40 of a ring that went
+ * round. */
+static void expect_cut(const struct ct_ring *ring, uint64_t from,
+                       uint64_t nslots)
+{
+    struct ct_ring part = {0};
+    const struct ct_slot *slot;
+    uint64_t p;
+    size_t size;
+    void *copy = ct_ring_cut(ring, from, &size);
+
+    assert_int_equal(size, CT_RING_HEADER_BYTES + nslots * CT_RING_SLOT_BYTES);
+    assert_true(ct_ring_adopt(&part, copy, size));
+    assert_int_equal(part.nslots, nslots);
+    assert_int_equal(part.head, 40);
+    assert_int_equal(part.start_ticks, 0);
+    assert_false(ct_ring_alive(&part));
+    for (p = from < 40 - NSLOTS ? 40 - NSLOTS : from; p < 40; p++) {
+        slot = ct_ring_slot(&part, p);
+        assert_non_null(slot);
+        assert_int_equal(slot->enter_ns, 1000 * (int64_t)p);
+    }
+    ct_ring_release(&part);
+}
+
+static void test_cut(void **state)
+{
+    struct ring *whole = ring_new("uuid", 40, 30);
+    struct ct_ring ring = {0};
+    uint64_t p;
+
+    (void)state;
+    whole->u.header.start_ticks = 7;
+    for (p = 24; p < 40; p++)
+        call_at(whole, p, CT_SLOT_LEFT, p);
+    assert_true(ct_ring_adopt(&ring, whole, sizeof(*whole)));
+    expect_cut(&ring, 0, 16);
+    expect_cut(&ring, 24, 16);
+    expect_cut(&ring, 31, 16);
+    expect_cut(&ring, 32, 8);
+    expect_cut(&ring, 37, 4);
+    expect_cut(&ring, 39, 1);
+    expect_cut(&ring, 40, 1);
+    expect_cut(&ring, UINT64_MAX, 1);
+    ct_ring_release(&ring);
+    assert_false(ct_ring_adopt(&ring, calloc(1, 5000), 5000));
+    assert_false(ct_ring_adopt(&ring, calloc(1, 10), 10));
+    assert_false(ct_ring_adopt(&ring, NULL, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cut),
         cmocka_unit_test(test_recover),
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_old_ring),
