@@ -46,7 +46,7 @@ static const struct cli_command commands[] = {
      "  sqlite3 job.db < samples/sql/tp_over_network.sql",
      CLI_READS},
     {"digest", digest_run, cli_digest_options, "DIR|FILE...",
-     "Make small files of traces, which every command reads in their place.",
+     "Make small files of traces, which all commands read as well.",
      "  commtrace digest -o digests commtrace-4711\n"
      "  commtrace report digests",
      CLI_READS},
