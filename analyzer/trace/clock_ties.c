@@ -217,6 +217,18 @@ static int clock_of(const struct ct_clocking *c, const struct ct_comm *comm,
     return c->m->trace->processes[comm->members[rank].process].clock;
 }
 
+static struct message message_of(int from, int to, const struct ct_span *send,
+                                 const struct ct_span *recv)
+{
+    const int64_t apart_ns = recv->end_ns - send->start_ns;
+    const double op_ns = (double)(recv->end_ns - recv->start_ns);
+
+    if (from < to)
+        return (struct message){from,           to,       true,
+                                send->start_ns, apart_ns, op_ns};
+    return (struct message){to, from, false, recv->end_ns, -apart_ns, op_ns};
+}
+
 static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
                          struct messages *all)
 {
@@ -232,25 +244,12 @@ static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
         const struct ct_span *send = &ct_watch_spans(c, w, k)[0];
         const struct ct_span *recv = &ct_watch_spans(c, w, k)[1];
         const struct ct_instance *instance = ct_watch_instance(c, w, k);
-        struct message message = {from,
-                                  to,
-                                  true,
-                                  send->start_ns,
-                                  recv->end_ns - send->start_ns,
-                                  (double)(recv->end_ns - recv->start_ns)};
 
         if (send->start_ns == CT_NO_TIME || recv->start_ns == CT_NO_TIME ||
             instance->mismatch || instance->cut)
             continue;
-        if (from > to)
-            message = (struct message){to,
-                                       from,
-                                       false,
-                                       recv->end_ns,
-                                       send->start_ns - recv->end_ns,
-                                       message.op_ns};
         all->of = ct_grow(all->of, &all->capacity, all->n, sizeof(*all->of));
-        all->of[all->n++] = message;
+        all->of[all->n++] = message_of(from, to, send, recv);
     }
 }
 
