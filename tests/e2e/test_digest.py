@@ -13,8 +13,9 @@ import time
 
 import jobs
 
-COMMANDS = (["report"], ["report", "--json"], ["ops"], ["ops", "--json"],
-            ["groups", "--json"], ["model"], ["stacks", "--json"])
+COMMANDS = (["report"], ["report", "--json"], ["ops"], ["ops", "--rank", "0"],
+            ["ops", "--json"], ["groups", "--json"], ["model"],
+            ["stacks", "--json"])
 
 
 def run(*argv):
