@@ -41,3 +41,8 @@ add_test(NAME e2e.cli_selection COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_selection.py
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
 set_tests_properties(e2e.cli_selection PROPERTIES LABELS e2e TIMEOUT 120)
+add_test(NAME e2e.kineto COMMAND ${PYTHON3} -B
+  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_kineto.py
+  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+set_tests_properties(e2e.kineto PROPERTIES LABELS e2e TIMEOUT 120
+  SKIP_RETURN_CODE 77)

@@ -92,8 +92,9 @@ void ct_clock_tie_p2p(struct ct_clocking *c);
 void ct_clock_fit(struct ct_tie *tie);
 
 /* Takes out of a tie by collectives what all ends have in common, as far as
- * messages between the two clocks tell better; sorted samples of these. */
-void ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
+ * messages between the two clocks (their tie) tell better. True: these tell all
+ * of it better. */
+bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
 
 /* Groups, parents and pieces from the ties that there are. */
 void ct_clock_join(struct ct_clocking *c);

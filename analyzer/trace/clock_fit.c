@@ -16,10 +16,12 @@
 #define PIECE_SAMPLES 16 /* fewest */
 #define GAIN .75         /* of what is left, at most, for two instead of one */
 #define RATE_SAMPLES 4   /* below, clocks are taken to run alike */
+#define SURE 3           /* standard errors */
 #define USUAL_RATE 2e-5  /* that crystals may be off by */
 #define FEW_SAMPLES 8    /* of one kind: too few to say what it does */
+#define BETTER .5        /* error of messages, to replace collectives */
 #define ASYMMETRY .03    /* of the ways there and back */
-#define NORMAL 1.4826    /* standard deviations per median deviation */
+#define NORMAL .87       /* standard deviations in what 3/4 are within */
 
 struct point { /* a sample relative to the first one */
     double t, apart, weight;
@@ -32,7 +34,7 @@ struct valued {
 struct line {
     double middle, apart, rate; /* apart at middle */
     double left;                /* weighted sum of what is left */
-    double spread;              /* median of it */
+    double spread;              /* three quarters are no farther off */
     double rate_error;
 };
 
@@ -102,7 +104,7 @@ static void set_height(struct line *line, const struct point *p, int n,
         work[i] = (struct valued){off, p[i].weight};
         line->left += off * p[i].weight;
     }
-    line->spread = quantile(work, n, .5);
+    line->spread = quantile(work, n, .75);
 }
 
 static struct line line_of(const struct point *p, int n, struct valued *work)
@@ -114,7 +116,7 @@ static struct line line_of(const struct point *p, int n, struct valued *work)
         line.rate = rate_of(p, n, work);
         set_height(&line, p, n, work);
         line.rate_error = 5 * NORMAL * line.spread / (span * sqrt(n));
-        if (fabs(line.rate) >= 2 * line.rate_error)
+        if (fabs(line.rate) >= SURE * line.rate_error)
             return line;
         line.rate = 0; /* within what chance gives */
     }
@@ -286,20 +288,33 @@ void ct_clock_fit(struct ct_tie *tie)
     free(f.work);
 }
 
-void ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages)
+/* By how much 95 % of the messages' samples differ from what the tie says,
+ * after what most differ by; that is *common_p. */
+static double difference(const struct ct_tie *tie,
+                         const struct ct_tie *messages, double *common_p)
 {
     struct valued *off = ct_alloc((size_t)messages->nsamples, sizeof(*off));
-    int i, n = distances(tie, messages, NULL, off);
-    const double middle = quantile(off, n, .5);
-    double residual, error;
+    const int n = distances(tie, messages, NULL, off);
+    double residual;
+    int i;
 
+    *common_p = quantile(off, n, .5);
     for (i = 0; i < n; i++)
-        off[i].value -= middle;
+        off[i].value -= *common_p;
     residual = residual_of(off, n);
-    error = ASYMMETRY * messages->least_ns + residual;
-    if (error < tie->error_ns && fabs(middle) <= tie->least_ns) {
-        shift(tie, middle);
-        tie->error_ns = error;
-    }
     free(off);
+    return residual;
+}
+
+bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages)
+{
+    double common, error;
+    const double residual = difference(tie, messages, &common);
+
+    error = ASYMMETRY * messages->least_ns + residual;
+    if (error >= tie->error_ns || fabs(common) > tie->least_ns)
+        return messages->error_ns < BETTER * tie->error_ns;
+    shift(tie, common);
+    tie->error_ns = error;
+    return messages->residual_ns < BETTER * residual;
 }

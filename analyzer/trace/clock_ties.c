@@ -293,21 +293,29 @@ static void add_stretches(struct ct_tie *tie, const struct message *of, int n)
     }
 }
 
+static void release(struct ct_tie *tie)
+{
+    free(tie->samples);
+    free(tie->lines);
+}
+
 static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
 {
-    const int key[2] = {of->a, of->b};
-    const int known = ct_intern_find(&c->tie_keys, key, sizeof(key));
     struct ct_tie messages = {.a = of->a, .b = of->b, .how = CT_TIE_P2P};
+    const int before = c->nties;
+    struct ct_tie *tie;
 
     add_stretches(&messages, of, n);
-    if (known != CT_NONE && messages.nsamples)
-        ct_clock_correct(&c->ties[known], &messages);
-    if (known != CT_NONE || !messages.nsamples) {
-        free(messages.samples);
+    if (!messages.nsamples)
+        return;
+    ct_clock_fit(&messages);
+    tie = tie_of(c, of->a, of->b, CT_TIE_P2P);
+    if (c->nties == before && !ct_clock_correct(tie, &messages)) {
+        release(&messages);
         return;
     }
-    ct_clock_fit(&messages);
-    *tie_of(c, of->a, of->b, CT_TIE_P2P) = messages;
+    release(tie);
+    *tie = messages;
 }
 
 void ct_clock_tie_p2p(struct ct_clocking *c)

@@ -10,6 +10,7 @@
  *   ONE_SIDED   nobody else records anything: its duration, as a bound; of
  *           what moves no bytes (signals) all is waiting
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "trace/arena.h"
@@ -129,13 +130,21 @@ static bool times_of(const struct ct_matching *m, const struct ct_pair *pair,
     return true;
 }
 
+/* From where both are there to the end of the recv. */
+static int64_t after_both(const struct pair_times *t)
+{
+    const int64_t later =
+        t->recv_start > t->send_start ? t->recv_start : t->send_start;
+
+    return at_least(0, t->recv_end - later);
+}
+
 /* False: the clocks of both ends do not tell. */
 static bool set_by_clock(struct ct_instance *instance,
                          const struct pair_times *t)
 {
     const int64_t hidden = t->recv_start - t->send_start;
-    const int64_t later = hidden > 0 ? t->recv_start : t->send_start;
-    const int64_t transfer = at_least(0, t->recv_end - later);
+    const int64_t transfer = after_both(t);
     int64_t share = (int64_t)((double)transfer * t->share);
 
     if (!ct_is_clear(t->error, transfer))
@@ -149,8 +158,9 @@ static bool set_by_clock(struct ct_instance *instance,
     return true;
 }
 
-struct far { /* a transfer between two clocks */
+struct far { /* a transfer between two clocks that are not known well */
     int64_t recv_ns;
+    int64_t most_ns; /* that it took: of recv_ns as much as clocks allow */
     uint64_t bytes;
     int instance;
 };
@@ -159,6 +169,13 @@ struct fars {
     int n, capacity;
     struct far *of;
 };
+
+static int64_t most_by_clock(const struct pair_times *t)
+{
+    const double most = ((double)after_both(t) + t->error) * t->share;
+
+    return most < (double)t->recv_ns ? (int64_t)fmax(most, 0) : t->recv_ns;
+}
 
 static void finish_p2p(const struct ct_matching *m, int i,
                        const struct ct_pair *pair, struct fars *fars)
@@ -180,8 +197,8 @@ static void finish_p2p(const struct ct_matching *m, int i,
     if (set_by_clock(instance, &t))
         return;
     fars->of = ct_grow(fars->of, &fars->capacity, fars->n, sizeof(*fars->of));
-    fars->of[fars->n++] =
-        (struct far){t.recv_ns, ct_usage_of(m->job, instance)->bytes, i};
+    fars->of[fars->n++] = (struct far){t.recv_ns, most_by_clock(&t),
+                                       ct_usage_of(m->job, instance)->bytes, i};
 }
 
 static int by_size_and_time(const void *left, const void *right)
@@ -190,26 +207,28 @@ static int by_size_and_time(const void *left, const void *right)
 
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? -1 : 1;
-    return (a->recv_ns > b->recv_ns) - (a->recv_ns < b->recv_ns);
+    if (a->most_ns != b->most_ns)
+        return a->most_ns < b->most_ns ? -1 : 1;
+    return (a->instance > b->instance) - (a->instance < b->instance);
 }
 
 /* Where most recvs took about as long, that is the transfer. Where they did
  * not, some waited and some came late, and the quartile is only a guess. */
 static void set_far(struct ct_matching *m, const struct far *far, int n)
 {
-    int64_t quartile = far[n / 4].recv_ns;
-    int64_t upper = far[n - 1 - n / 4].recv_ns;
+    int64_t quartile = far[n / 4].most_ns;
+    int64_t upper = far[n - 1 - n / 4].most_ns;
     bool tight = (double)upper <= TIGHT_SPREAD * (double)quartile;
     int i;
 
     for (i = 0; i < n; i++) {
         struct ct_instance *instance = &m->job->instances[far[i].instance];
-        double ratio = (double)far[i].recv_ns / (double)at_least(1, quartile);
+        double ratio = (double)far[i].most_ns / (double)at_least(1, quartile);
 
         instance->overlapped = ratio < 1 / QUARTILE_BAND;
         instance->estimated = !tight || ratio > QUARTILE_BAND;
         set_p2p(instance, far[i].recv_ns,
-                ratio > 1 ? quartile : far[i].recv_ns);
+                ratio > 1 ? quartile : far[i].most_ns);
     }
 }
 

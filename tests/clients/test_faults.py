@@ -9,6 +9,7 @@ import subprocess
 import accounts
 import clients
 import jobs
+import test_clocks
 
 # torchrun's tries share one store, in which PyTorch 2.15 leaves the unique id
 # of the first try: a rank of the second that comes before rank 0 takes it and
@@ -197,6 +198,15 @@ def clocks(tmp):
                           want.splitlines(), got.splitlines(), "before",
                           "after", lineterm="", n=1))))
     print("clocks: hosts 5,000 s apart, and 7 s, and 3 s: the same report")
+    # Drift is known to what ends are scattered by only.
+    want = test_clocks.facts(watch.trace)
+    if space and abs(want[2][1]["offset_s"] - 5000) > 1:
+        jobs.fail("clocks: %s" % want[2])
+    for seconds, ppm in ((7, 50), (-3, -200)):
+        test_clocks.same("%+d s %+d ppm" % (seconds, ppm), want,
+                         test_clocks.facts(test_clocks.copy(
+                             watch.trace, os.path.join(tmp, "fast%d" % ppm),
+                             seconds, ppm)), .02, 1)
 
 
 if __name__ == "__main__":
