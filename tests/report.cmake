@@ -30,6 +30,12 @@ foreach(name errors help json scale sql golden)
   set_tests_properties(e2e.cli_${name} PROPERTIES LABELS e2e TIMEOUT 120)
 endforeach()
 
+# `ops` of a part of the job beside that of all.
+add_test(NAME e2e.ops_part COMMAND ${PYTHON3} -B
+  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_ops_part.py
+  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+set_tests_properties(e2e.ops_part PROPERTIES LABELS e2e TIMEOUT 300)
+
 # The whole job beside the truth of what was generated.
 add_test(NAME e2e.match COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_LIST_DIR}/e2e/test_match.py

@@ -220,23 +220,12 @@ static void put_process(struct out *out, struct wanted *wanted,
     }
 }
 
-/* A number of `commtrace groups` or a uid in hexadecimal; -2: no such. */
-static int find_comm(const struct ct_job *job, const char *text)
+/* One that no op has, where the job has none of that name. */
+static int comm_in(const struct ct_job *job, const char *text)
 {
-    char *end;
-    uint64_t uid;
+    const int comm = ct_find_comm(job, text);
 
-    if (strlen(text) < 10) {
-        long number = strtol(text, &end, 10);
-
-        if (*text && !*end && number >= 0 && number < job->ncomms)
-            return (int)number;
-    }
-    uid = strtoull(text, &end, 16);
-    for (int i = 0; *text && !*end && i < job->ncomms; i++)
-        if (job->comms[i].uid == uid)
-            return i;
-    return -2;
+    return comm == CT_NONE ? job->ncomms : comm;
 }
 
 static int put_job(struct out *out, const struct view_input *input,
@@ -247,7 +236,7 @@ static int put_job(struct out *out, const struct view_input *input,
     struct ct_roles *roles = NULL;
 
     if (cli->comm)
-        wanted.comm = find_comm(job, cli->comm);
+        wanted.comm = comm_in(job, cli->comm);
     if (cli->role) {
         wanted.roles = roles = ct_roles_build(input->trace, job);
         if (!roles)
@@ -286,7 +275,7 @@ static int check_comm(const struct cli *cli, const struct ct_trace *trace)
     if (!cli->comm)
         return 0;
     for (int i = 0; i < trace->njobs; i++)
-        if (find_comm(&trace->jobs[i], cli->comm) >= 0)
+        if (ct_find_comm(&trace->jobs[i], cli->comm) != CT_NONE)
             return 0;
     return cli_fail(cli, "--comm: no communicator has number or uid '%s'",
                     cli->comm);
@@ -294,12 +283,15 @@ static int check_comm(const struct cli *cli, const struct ct_trace *trace)
 
 int ops_run(const struct cli *cli)
 {
+    const struct ct_part part = {cli->rank, cli->comm};
+    /* Roles are those of the whole job. */
+    const bool some = !cli->role && (cli->comm || cli->rank != CT_NONE);
     struct view_input input;
     int status = check_names(cli);
 
     if (status)
         return status;
-    if (view_input_open(&input, cli) < 0)
+    if (view_input_open_part(&input, cli, some ? &part : NULL) < 0)
         return CLI_EXIT_INPUT;
     status = check_comm(cli, input.trace);
     if (!status)

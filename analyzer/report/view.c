@@ -9,13 +9,14 @@
 #include "trace/progress.h"
 
 static int open_trace(const struct cli *cli, char *const *paths, int npaths,
-                      struct ct_trace **trace_p)
+                      const struct ct_part *part, struct ct_trace **trace_p)
 {
     char error[4096] = "";
     int failed;
 
     ct_progress_begin(cli->command);
-    failed = ct_trace_open(paths, npaths, trace_p, error, sizeof error);
+    failed =
+        ct_trace_open_part(paths, npaths, part, trace_p, error, sizeof error);
     ct_progress_end();
     if (!failed)
         return 0;
@@ -38,7 +39,7 @@ static int open_reference(struct view_input *input, const struct cli *cli)
 {
     char *path = (char *)(uintptr_t)cli->reference;
 
-    if (open_trace(cli, &path, 1, &input->reference_trace) < 0)
+    if (open_trace(cli, &path, 1, NULL, &input->reference_trace) < 0)
         return -1;
     if (input->reference_trace->njobs > 1)
         fprintf(stderr, "%s: %s holds %d jobs; the largest is the reference\n",
@@ -53,8 +54,14 @@ static int open_reference(struct view_input *input, const struct cli *cli)
 
 int view_input_open(struct view_input *input, const struct cli *cli)
 {
+    return view_input_open_part(input, cli, NULL);
+}
+
+int view_input_open_part(struct view_input *input, const struct cli *cli,
+                         const struct ct_part *part)
+{
     memset(input, 0, sizeof *input);
-    if (open_trace(cli, cli->paths, cli->npaths, &input->trace) < 0)
+    if (open_trace(cli, cli->paths, cli->npaths, part, &input->trace) < 0)
         return -1;
     for (int i = 0; i < input->trace->nskipped; i++)
         fprintf(stderr, "%s: skipped %s\n", cli->command,

@@ -58,6 +58,9 @@ struct view_input {
 
 /* Returns 0, or -1 after a message. */
 int view_input_open(struct view_input *input, const struct cli *cli);
+/* The same of a part of the job; NULL: all of it. */
+int view_input_open_part(struct view_input *input, const struct cli *cli,
+                         const struct ct_part *part);
 void view_input_close(struct view_input *input);
 
 /* Something of the job is chosen. */

@@ -238,8 +238,8 @@ enum ct_digest_result ct_digest_write(const char *path, const char *target,
     const char *reason;
     /* What cannot be loaded is not worth to be carried; and what whoever loads
      * it would say is said there. */
-    const enum ct_load_result loaded =
-        ct_trace_load(path, arena, &process, done->error, sizeof(done->error));
+    const enum ct_load_result loaded = ct_trace_load(
+        path, NULL, arena, &process, done->error, sizeof(done->error));
     const bool unstored = loaded == CT_LOADED && process.unstored;
     const bool is_digest = process.file != process.path;
 

@@ -58,15 +58,19 @@ static void load_tables(struct ct_loader *loader)
     sqlite3_exec(loader->db.handle, "BEGIN", NULL, NULL, NULL);
     load_meta(loader);
     ct_load_process(loader);
+    ct_load_comms(loader);
+    if (loader->only && loader->only->comms)
+        return;
     ct_load_codes(loader);
     ct_load_devices(loader);
     ct_load_gpu_links(loader);
     ct_load_libraries(loader);
-    ct_load_comms(loader);
     ct_load_links(loader);
     ct_load_events(loader);
     ct_load_clocks(loader);
     ct_load_losses(loader);
+    if (loader->only && !loader->only->nuids)
+        return;
     ct_load_graphs(loader);
     ct_load_stacks(loader);
     ct_load_classes(loader);
@@ -225,7 +229,9 @@ static void load_digest(struct ct_loader *loader)
     }
 }
 
-enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
+enum ct_load_result ct_trace_load(const char *path,
+                                  const struct ct_load_only *only,
+                                  struct ct_arena *arena,
                                   struct ct_process *process, char *error,
                                   size_t error_size)
 {
@@ -242,6 +248,7 @@ enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
                                    .job = CT_NONE,
                                    .nparts = 1};
     loader->path = path;
+    loader->only = only;
     loader->arena = arena;
     loader->process = process;
     loader->error = error;

@@ -38,6 +38,8 @@ struct ct_ids {
     bool sorted;
 };
 
+struct ct_load_only;
+
 struct ct_choice_row {
     int64_t start_ns, gpu_ns; /* CT_NO_TIME: not timed */
     int32_t cls;              /* index in choice_classes */
@@ -47,6 +49,7 @@ struct ct_choice_row {
 
 struct ct_loader {
     const char *path;
+    const struct ct_load_only *only; /* NULL: all */
     struct ct_arena *arena;
     struct ct_process *process;
     struct ct_db db;
@@ -54,7 +57,7 @@ struct ct_loader {
     const char *ring_path;
     int64_t ring_tail;
     long long version; /* of the schema */
-    bool digested; /* the file is a digest; its ring has been read */
+    bool digested;     /* the file is a digest; its ring has been read */
 
     struct ct_codes kinds, types, redops, flags;
     uint64_t type_bytes[CT_MAX_CODES]; /* by the file's number */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/load.h"
+#include "trace/stages.h"
 
 uint64_t ct_load_bytes(const struct ct_loader *loader, enum ct_op kind,
                        int comm, uint64_t count, uint64_t type_bytes)
@@ -172,6 +173,47 @@ struct ct_launch_row *ct_load_add_launch(struct ct_loader *loader, int64_t id)
     return row;
 }
 
+static bool is_wanted(const struct ct_load_only *only, uint64_t uid)
+{
+    int i;
+
+    for (i = 0; i < only->nuids; i++)
+        if (only->uids[i] == uid)
+            return true;
+    return false;
+}
+
+/* select, with a condition before ORDER BY id where not all is wanted: ids of
+ * the communicators that are, between before and after. */
+static const char *select_wanted(struct ct_loader *loader, const char *select,
+                                 const char *before, const char *after)
+{
+    const struct ct_process *p = loader->process;
+    sqlite3_str *sql = sqlite3_str_new(loader->db.handle);
+    const char *text = NULL, *comma = "";
+    char *built;
+    int i;
+
+    sqlite3_str_appendall(sql, select);
+    if (loader->only) {
+        sqlite3_str_appendall(sql, before);
+        for (i = 0; i < p->ncomms; i++)
+            if (is_wanted(loader->only, p->comms[i].uid)) {
+                sqlite3_str_appendf(sql, "%s%d", comma, p->comms[i].id);
+                comma = ", ";
+            }
+        sqlite3_str_appendall(sql, after);
+    }
+    sqlite3_str_appendall(sql, " ORDER BY id");
+    built = sqlite3_str_finish(sql);
+    if (built)
+        text = ct_arena_text(loader->arena, built, strlen(built));
+    else
+        ct_load_fail(loader, "out of memory");
+    sqlite3_free(built);
+    return text ? text : "";
+}
+
 /* A row takes at least so many bytes of the file. */
 #define LEAST_ROW_BYTES 12
 
@@ -204,8 +246,11 @@ void ct_load_launches(struct ct_loader *loader)
                                      "SELECT min(id) FROM launch"),
                              sizeof(*p->launches));
     ct_rows_open(&rows, loader, "launch",
-                 "SELECT grp, comm, stream, ops, enter_ns, host_ns,"
-                 " gpu_off_ns, gpu_ns, flags, id FROM launch ORDER BY id");
+                 select_wanted(loader,
+                               "SELECT grp, comm, stream, ops, enter_ns,"
+                               " host_ns, gpu_off_ns, gpu_ns, flags, id"
+                               " FROM launch",
+                               " WHERE comm IN (", ")"));
     while (ct_rows_next(&rows)) {
         row = ct_load_add_launch(loader,
                                  ct_rows_int(&rows, 9, "id", 0, INT64_MAX));
@@ -353,8 +398,12 @@ void ct_load_ops(struct ct_loader *loader)
         rows_of(loader, "SELECT max(id) FROM op", "SELECT min(id) FROM op"),
         sizeof(*p->ops));
     ct_rows_open(&rows, loader, "op",
-                 "SELECT id, class, ordinal, grp, enter_ns, host_ns,"
-                 " gpu_off_ns, gpu_ns, flags FROM op ORDER BY id");
+                 select_wanted(loader,
+                               "SELECT id, class, ordinal, grp, enter_ns,"
+                               " host_ns, gpu_off_ns, gpu_ns, flags FROM op",
+                               " WHERE class IN (SELECT id FROM op_class"
+                               " WHERE comm IN (",
+                               "))"));
     while (ct_rows_next(&rows)) {
         read_op(&rows, ct_load_add_op(loader));
         if (!closed) /* the ring may finish it */

@@ -8,6 +8,7 @@
 #include "trace/files.h"
 #include "trace/intern.h"
 #include "trace/parallel.h"
+#include "trace/part.h"
 #include "trace/progress.h"
 #include "trace/stages.h"
 
@@ -24,6 +25,7 @@ struct loading { /* of one file, by one thread */
 
 struct opening {
     const struct ct_files *files;
+    const struct ct_load_only *only; /* NULL: all */
     struct loading *loads;
 };
 
@@ -35,8 +37,9 @@ static void load_file(void *context, int i)
 
     load->arena = ct_arena_new();
     path = ct_arena_text(load->arena, path, strlen(path));
-    load->result = ct_trace_load(path, load->arena, &load->process, load->error,
-                                 sizeof(load->error));
+    load->result =
+        ct_trace_load(path, opening->only, load->arena, &load->process,
+                      load->error, sizeof(load->error));
     if (load->result == CT_LOADED)
         load->parts =
             ct_trace_parts(&load->process, load->arena, &load->nparts);
@@ -159,10 +162,12 @@ static void collect(struct ct_trace *trace, const struct ct_files *files,
     forget(&ids);
 }
 
-static void load_all(struct ct_trace *trace, const struct ct_files *files)
+static void load_all(struct ct_trace *trace, const struct ct_files *files,
+                     const struct ct_load_only *only)
 {
     struct opening opening = {
         .files = files,
+        .only = only,
         .loads = ct_alloc((size_t)files->n, sizeof(*opening.loads))};
 
     ct_progress_stage("reading traces", files->n);
@@ -171,7 +176,27 @@ static void load_all(struct ct_trace *trace, const struct ct_files *files)
     free(opening.loads);
 }
 
-static void derive(struct ct_trace *trace)
+/* Of a part of the job those are asked whose calls are all there. */
+static void find_steps(struct ct_trace *trace, struct ct_job *job,
+                       const bool *whole)
+{
+    struct ct_job asked = *job;
+    int i;
+
+    asked.nprocesses = 0;
+    asked.processes =
+        ct_alloc((size_t)job->nprocesses, sizeof(*asked.processes));
+    for (i = 0; i < job->nprocesses; i++)
+        if (!whole || whole[job->processes[i]])
+            asked.processes[asked.nprocesses++] = job->processes[i];
+    ct_trace_steps(trace, &asked);
+    job->nsteps = asked.nsteps;
+    job->step_ns = asked.step_ns;
+    free(asked.processes);
+}
+
+/* whole, per process: its ops are all there; NULL: of all they are. */
+static void derive(struct ct_trace *trace, const bool *whole)
 {
     int i;
 
@@ -186,7 +211,7 @@ static void derive(struct ct_trace *trace)
         ct_trace_locate(trace, job);
         ct_trace_replays(trace, job);
         ct_trace_settle(trace, job);
-        ct_trace_steps(trace, job);
+        find_steps(trace, job, whole);
         ct_trace_usage(trace, job);
     }
 }
@@ -226,36 +251,83 @@ static int check(const struct ct_trace *trace, char *const *paths, char *error,
     return 0;
 }
 
-int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
-                  char *error, size_t error_size)
+static int find_files(struct ct_files *files, char *const *paths, int npaths,
+                      char *error, size_t error_size)
 {
-    struct ct_files files = {0};
-    struct ct_arena *arena;
-    struct ct_trace *trace;
     int i, rc = npaths ? 0
                        : fail(error, error_size, "commtrace",
                               "no trace was named");
 
     ct_db_setup();
     for (i = 0; i < npaths && !rc; i++)
-        rc = ct_files_add(&files, paths[i], error, error_size);
-    if (rc) {
-        ct_files_release(&files);
-        return rc;
-    }
-    arena = ct_arena_new();
-    trace = ct_arena_alloc(arena, 1, sizeof(*trace));
+        rc = ct_files_add(files, paths[i], error, error_size);
+    return rc;
+}
+
+static struct ct_trace *begin(void)
+{
+    struct ct_arena *arena = ct_arena_new();
+    struct ct_trace *trace = ct_arena_alloc(arena, 1, sizeof(*trace));
+
     trace->arena = arena;
-    load_all(trace, &files);
-    ct_files_release(&files);
+    return trace;
+}
+
+/* False: it takes all of the job. */
+static bool open_part(const struct ct_files *files, const struct ct_part *part,
+                      struct ct_trace **trace_p)
+{
+    const struct ct_load_only comms = {.comms = true};
+    struct ct_trace *trace = begin();
+    bool *whole = NULL;
+
+    load_all(trace, files, &comms);
+    whole = ct_alloc((size_t)trace->nprocesses, sizeof(*whole));
+    if (!ct_part_load(trace, part, whole)) {
+        free(whole);
+        ct_trace_free(trace);
+        return false;
+    }
+    derive(trace, whole);
+    free(whole);
+    *trace_p = trace;
+    return true;
+}
+
+static int open_all(const struct ct_files *files, char *const *paths,
+                    struct ct_trace **trace_p, char *error, size_t error_size)
+{
+    struct ct_trace *trace = begin();
+    int rc;
+
+    load_all(trace, files, NULL);
     rc = check(trace, paths, error, error_size);
     if (rc) {
         ct_trace_free(trace);
         return rc;
     }
-    derive(trace);
+    derive(trace, NULL);
     *trace_p = trace;
     return 0;
+}
+
+int ct_trace_open_part(char *const *paths, int npaths,
+                       const struct ct_part *part, struct ct_trace **trace_p,
+                       char *error, size_t error_size)
+{
+    struct ct_files files = {0};
+    int rc = find_files(&files, paths, npaths, error, error_size);
+
+    if (!rc && !(part && open_part(&files, part, trace_p)))
+        rc = open_all(&files, paths, trace_p, error, error_size);
+    ct_files_release(&files);
+    return rc;
+}
+
+int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
+                  char *error, size_t error_size)
+{
+    return ct_trace_open_part(paths, npaths, NULL, trace_p, error, error_size);
 }
 
 void ct_trace_free(struct ct_trace *trace)

@@ -14,9 +14,19 @@ enum ct_load_result {
     CT_OTHER_FILE /* a database of commtrace that is no trace: job.db */
 };
 
-/* Reads one trace file into process; rows of a ring that its process left are
- * included. Strings and arrays belong to arena. */
-enum ct_load_result ct_trace_load(const char *path, struct ct_arena *arena,
+/* What is read of a file: of the ops, and what belongs to them, those of some
+ * communicators, or none. */
+struct ct_load_only {
+    bool comms; /* not even that: the process and its communicators */
+    int nuids;
+    const uint64_t *uids;
+};
+
+/* Reads one trace file into process; only: NULL for all of it; rows of a ring
+ * that its process left are included. Strings and arrays belong to arena. */
+enum ct_load_result ct_trace_load(const char *path,
+                                  const struct ct_load_only *only,
+                                  struct ct_arena *arena,
                                   struct ct_process *process, char *error,
                                   size_t error_size);
 

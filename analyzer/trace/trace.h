@@ -535,6 +535,25 @@ int ct_trace_open(char *const *paths, int npaths, struct ct_trace **trace_p,
                   char *error, size_t error_size);
 void ct_trace_free(struct ct_trace *trace);
 
+/* What of a job is asked for: ops of a rank, or of a communicator, or those of
+ * the rank in it. */
+struct ct_part {
+    int rank;         /* CT_NONE: of all */
+    const char *comm; /* as ct_find_comm wants it; NULL: in all */
+};
+
+/* The same for who asks for those ops alone, and need not wait for the others:
+ * of the ops that are not asked for, many are not there. Their times are those
+ * of the whole job, except that clocks are tied by what the part knows. part
+ * may be NULL: all. */
+int ct_trace_open_part(char *const *paths, int npaths,
+                       const struct ct_part *part, struct ct_trace **trace_p,
+                       char *error, size_t error_size);
+
+/* The communicator of that number, or that uid in hexadecimal; CT_NONE: none.
+ */
+int ct_find_comm(const struct ct_job *job, const char *text);
+
 /* What instance is an example of: its size, and for p2p its edge. */
 static inline const struct ct_usage *
 ct_usage_of(const struct ct_job *job, const struct ct_instance *instance)
