@@ -10,7 +10,7 @@ import tempfile
 COMMTRACE, TRACEGEN = sys.argv[1:3]
 
 # Clocks are tied by the ops that are read, and a little otherwise by others.
-TIED_US = 2
+TIED_US = 5
 
 # Ranks of several clocks, lost ops, a missing rank, kinds of groups, kernels.
 JOBS = [
@@ -63,7 +63,7 @@ def is_same(a, b, several_clocks):
 
 def compare(options, filters, whole, part):
     global failures
-    clocks = "clock" in options
+    clocks = "--hosts" in options
     wanted = [row for row in whole if is_wanted(row, filters)]
     differ = [ab for ab in zip(wanted, part) if not is_same(*ab, clocks)]
     if wanted and len(wanted) == len(part) and not differ:
