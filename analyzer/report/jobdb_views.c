@@ -28,7 +28,8 @@ _Static_assert(CT_FLAG_IN_CALL == IN_CALL && CT_FLAG_RUNNING == RUNNING &&
                "flags.def");
 
 static const char *const statements[] = {
-    "CREATE INDEX op_match_usage ON op_match(usage, step)",
+    "CREATE INDEX op_match_usage ON op_match(usage)",
+    "CREATE INDEX op_match_step ON op_match(step, usage)",
     "CREATE INDEX op_match_instance ON op_match(instance)",
     "CREATE INDEX op_sum_usage ON op_sum(usage, step)",
     "CREATE INDEX op_sum_choice ON op_sum(told, choice) "
@@ -39,6 +40,7 @@ static const char *const statements[] = {
     "WHERE graph IS NOT NULL",
     "CREATE INDEX op_in_flight ON op(process) "
     "WHERE (flags & " IN_FLIGHT_BITS ") <> 0",
+    "CREATE INDEX place_rank ON place(rank)",
     "CREATE INDEX instance_uid ON instance(uid, ordinal)",
     "CREATE INDEX instance_transfer ON instance(transfer_ns)",
     "CREATE INDEX instance_usage ON instance(usage, step)",
@@ -98,8 +100,8 @@ static const char *const statements[] = {
     "  JOIN op_kind k ON k.id = c.kind\n"
     "  LEFT JOIN data_type t ON t.id = c.type\n"
     "  LEFT JOIN red_op r ON r.id = c.redop\n"
-    "  LEFT JOIN place p ON p.process = o.process\n"
-    "  LEFT JOIN op_match m ON m.process = o.process AND m.op = o.id\n"
+    "  JOIN place p ON p.process = o.process\n"
+    "  JOIN op_match m ON m.process = o.process AND m.op = o.id\n"
     "  LEFT JOIN usage u ON u.id = m.usage\n"
     "  LEFT JOIN link_class l ON l.id = u.link\n"
     "  LEFT JOIN launch a ON a.process = o.process AND a.id = m.launch\n"

@@ -11,6 +11,6 @@ SELECT v.job, v.op, printf('%016x', v.uid) AS comm, v.ordinal,
                                   WHERE instance = v.instance)) AS never_came
   FROM v_op v
  WHERE (v.flags & 384) <> 0 AND v.peer IS NULL
- GROUP BY v.instance
+ GROUP BY +v.instance -- without the + all of its index is read
 HAVING never_came IS NOT NULL
  ORDER BY v.job, v.instance;
