@@ -19,6 +19,7 @@ static const struct cli_command commands[] = {
     {"report", report_run, cli_report_options, "DIR|FILE...",
      "Say what a job's communication is for, costs, and should have cost.",
      "  commtrace report commtrace-4711\n"
+     "  commtrace report --steps 100..199 --ranks 0-7 commtrace-4711\n"
      "  commtrace report --reference sweep-trace commtrace-4711\n"
      "  commtrace report --json commtrace-4711 | python3 -m json.tool",
      CLI_READS},
