@@ -4,151 +4,13 @@
 #include "gputime.h"
 #include "graphs.h"
 #include "group.h"
-#include "lock.h"
 #include "op_facts.h"
 #include "record.h"
-#include "scope.h"
+#include "told_parts.h"
 
-#include <errno.h>
-#include <link.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { LIBRARIES = 4, TRANSFERS = 1 << 14 };
-
-/* A send or receive between its call and its launch, by number. */
-struct transfer {
-    _Atomic uint64_t number; /* 0: it is being overwritten */
-    _Atomic int64_t enter_ns;
-    _Atomic int64_t leave_ns;
-    _Atomic uint64_t stream;
-    _Atomic uint64_t grp;
-    _Atomic int64_t graph;
-    _Atomic uint32_t flags;
-    _Atomic bool made; /* a graph may launch it again */
-    _Atomic uint64_t op;
-};
-
-static struct {
-    struct lock lock;
-    _Atomic(struct transfer *) transfers; /* TRANSFERS of them */
-    _Atomic uint64_t numbers;
-    _Atomic uint64_t unknown;
-    char libraries[LIBRARIES][1024];
-    _Atomic int nlibraries;
-    char why[1600];
-    _Atomic bool has_why;
-} told = {.lock = LOCK_INITIALIZER};
-
-/* ---- communicators ---- */
-
-/* NCCL by its name, so that what leads to it is no tool before another one. */
-static bool is_library(const struct link_map *object)
-{
-    const char *base = strrchr(object->l_name, '/');
-    return !strncmp(base ? base + 1 : object->l_name, "libnccl", 7);
-}
-
-bool told_is_alone(const void *code)
-{
-    const struct link_map *object = scope_object(code);
-    bool alone = object != NULL;
-    for (int i = 0; i < NCCL_COPIES && alone; i++) {
-        const struct nccl_copy *copy = &nccl_copies[i];
-        const struct link_map *is =
-            atomic_load_explicit(&copy->object, memory_order_acquire);
-        if (is && atomic_load_explicit(&copy->used, memory_order_relaxed))
-            alone = is != object && is_library(is);
-    }
-    return alone;
-}
-
-/* The loader has no name for the program. */
-static void path_of(const void *code, char *path, size_t size)
-{
-    const struct link_map *object = scope_object(code);
-    snprintf(path, size, "%s", object ? object->l_name : "");
-    if (*path)
-        return;
-    ssize_t n = readlink("/proc/self/exe", path, size - 1);
-    path[n > 0 ? n : 0] = 0;
-}
-
-/* From 1; 0: more than are kept. */
-static int library_of(const void *code)
-{
-    char path[sizeof(told.libraries[0])];
-    path_of(code, path, sizeof(path));
-    int n = atomic_load_explicit(&told.nlibraries, memory_order_relaxed);
-    for (int i = 0; i < n; i++)
-        if (!strcmp(told.libraries[i], path))
-            return i + 1;
-    if (n == LIBRARIES)
-        return 0;
-    snprintf(told.libraries[n], sizeof(told.libraries[n]), "%s", path);
-    /* Release: with the name. */
-    atomic_store_explicit(&told.nlibraries, n + 1, memory_order_release);
-    return n + 1;
-}
-
-static void say_why(const struct told_birth *birth, int library)
-{
-    if (atomic_load_explicit(&told.has_why, memory_order_relaxed))
-        return;
-    snprintf(
-        told.why, sizeof(told.why),
-        "no hook sees the NCCL in %.900s: its profiler tells of its calls, "
-        "but not their results and operators, who called, and calls that "
-        "move nothing or are of one rank%s",
-        library ? told.libraries[library - 1] : "the program",
-        birth->launches_only
-            ? "; NCCL 2.27 tells of launches alone: no streams, groups "
-              "and times of calls, and an all-gather or broadcast as bytes"
-            : "");
-    /* Release: with the text. */
-    atomic_store_explicit(&told.has_why, true, memory_order_release);
-}
-
-/* Without them sends and receives are known by their launch alone. */
-static void make_transfers(void)
-{
-    if (atomic_load_explicit(&told.transfers, memory_order_relaxed))
-        return;
-    /* Release: all numbers are 0. */
-    atomic_store_explicit(&told.transfers,
-                          calloc(TRANSFERS, sizeof(struct transfer)),
-                          memory_order_release);
-}
-
-struct comm *told_comm(const struct told_birth *birth)
-{
-    struct comm_birth known = {
-        .origin = CT_COMM_TOLD,
-        .identity = identity_of_hash(birth->hash, birth->nranks, birth->rank),
-        .nranks = birth->nranks,
-        .rank = birth->rank,
-        .enter_ns = record_now(),
-    };
-    if (birth->name)
-        snprintf(known.name, sizeof(known.name), "%s", birth->name);
-    lock_take(&told.lock);
-    int library = library_of(birth->code);
-    known.library = library ? NCCL_COPIES + library : 0;
-    say_why(birth, library);
-    make_transfers();
-    lock_give(&told.lock);
-    return comm_add_told((ncclComm_t)(uintptr_t)birth->key, &known);
-}
-
-void told_end(struct comm *comm)
-{
-    ncclComm_t key = atomic_load_explicit(&comm->key, memory_order_relaxed);
-    comm_take_out(key);
-    comm_note_end(comm);
-    comm_recycle(comm);
-}
+static _Atomic uint64_t unknown;
 
 /* ---- words ---- */
 
@@ -190,7 +52,7 @@ int told_type(const char *type)
 
 uint64_t told_unknown(void)
 {
-    return atomic_load_explicit(&told.unknown, memory_order_relaxed);
+    return atomic_load_explicit(&unknown, memory_order_relaxed);
 }
 
 /* Not known, or one that a hook has seen all the same, since it was called
@@ -199,19 +61,11 @@ static int op_to_record(const struct told_call *call)
 {
     int op = told_op(call->func);
     if (op < 0)
-        atomic_fetch_add_explicit(&told.unknown, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&unknown, 1, memory_order_relaxed);
     return thread_state.depth == 0 ? op : -1;
 }
 
 /* ---- ops ---- */
-
-struct place {
-    int64_t enter_ns;
-    uint64_t grp;
-    uint64_t stream;
-    int64_t graph;
-    uint32_t flags;
-};
 
 static uint64_t next_ordinal(struct comm *comm, int op, int peer)
 {
@@ -223,7 +77,8 @@ static uint64_t next_ordinal(struct comm *comm, int op, int peer)
 
 static struct ct_slot *open_op(struct comm *comm, int op,
                                const struct told_call *call,
-                               const struct place *place, uint64_t *position)
+                               const struct told_place *place,
+                               uint64_t *position)
 {
     bool has_peer = op_facts[op].class != CT_COLL;
     int peer = has_peer && call->peer < comm->nranks ? call->peer : -1;
@@ -265,7 +120,7 @@ static uint64_t id_of(const struct ct_slot *slot, uint64_t position)
 
 static uint64_t open_here(struct comm *comm, int op,
                           const struct told_call *call,
-                          const struct place *place)
+                          const struct told_place *place)
 {
     struct told_thread *thread = &thread_state.told;
     close_op();
@@ -275,7 +130,7 @@ static uint64_t open_here(struct comm *comm, int op,
 
 /* It is over at once. */
 static uint64_t add_op(struct comm *comm, int op, const struct told_call *call,
-                       const struct place *place, int64_t leave_ns)
+                       const struct told_place *place, int64_t leave_ns)
 {
     uint64_t position;
     struct ct_slot *slot = open_op(comm, op, call, place, &position);
@@ -353,9 +208,9 @@ static int64_t graph_of(const struct told_call *call)
     return graph;
 }
 
-static struct place place_of(const struct told_call *call, uint64_t grp)
+static struct told_place place_of(const struct told_call *call, uint64_t grp)
 {
-    return (struct place){
+    return (struct told_place){
         .enter_ns = record_now(),
         .grp = grp,
         .stream = call->stream,
@@ -372,7 +227,7 @@ uint64_t told_collective(struct comm *comm, const struct told_call *call)
     if (op < 0)
         return 0;
     uint64_t grp = is_bracket() ? join_group(comm, call) : 0;
-    struct place place = place_of(call, grp);
+    struct told_place place = place_of(call, grp);
     return open_here(comm, op, call, &place);
 }
 
@@ -382,20 +237,12 @@ void told_returned(void)
         close_op();
 }
 
-static struct transfer *transfer_of(uint64_t number)
-{
-    /* Acquire: the table is empty at first. */
-    struct transfer *transfers =
-        atomic_load_explicit(&told.transfers, memory_order_acquire);
-    return transfers && number ? &transfers[number % TRANSFERS] : NULL;
-}
-
 /* Several at once, in a group of NCCL's own: an all-to-all or the like. The
  * first did not know. */
 static uint64_t join_first(struct comm *comm, const struct told_call *call)
 {
     struct told_thread *thread = &thread_state.told;
-    struct transfer *first = transfer_of(thread->transfer);
+    struct told_transfer *first = told_transfer_at(thread->transfer);
     if (thread->depth != 1 || !first)
         return 0;
     uint64_t grp = join_group(comm, call);
@@ -410,71 +257,29 @@ static uint64_t join_first(struct comm *comm, const struct told_call *call)
     return grp;
 }
 
-/* Releases: who reads a part of it finds that it is not the old one. */
-static void write_transfer(struct transfer *transfer, uint64_t number,
-                           const struct place *place)
-{
-    const memory_order order = memory_order_release;
-    atomic_store_explicit(&transfer->number, 0, order);
-    atomic_store_explicit(&transfer->enter_ns, place->enter_ns, order);
-    atomic_store_explicit(&transfer->leave_ns, 0, order);
-    atomic_store_explicit(&transfer->stream, place->stream, order);
-    atomic_store_explicit(&transfer->grp, place->grp, order);
-    atomic_store_explicit(&transfer->graph, place->graph, order);
-    atomic_store_explicit(&transfer->flags, place->flags, order);
-    atomic_store_explicit(&transfer->made, false, order);
-    atomic_store_explicit(&transfer->op, 0, order);
-    atomic_store_explicit(&transfer->number, number, order);
-}
-
 uint64_t told_transfer(struct comm *comm, const struct told_call *call)
 {
     if (thread_state.depth != 0)
         return 0;
-    uint64_t number =
-        1 + atomic_fetch_add_explicit(&told.numbers, 1, memory_order_relaxed);
-    struct transfer *transfer = transfer_of(number);
+    uint64_t number;
+    struct told_transfer *transfer = told_next_transfer(&number);
     if (!transfer)
         return 0;
     uint64_t grp =
         is_bracket() ? join_group(comm, call) : join_first(comm, call);
-    struct place place = place_of(call, grp);
-    write_transfer(transfer, number, &place);
+    struct told_place place = place_of(call, grp);
+    told_write_transfer(transfer, number, &place);
     if (!thread_state.told.transfer)
         thread_state.told.transfer = number;
     return number;
 }
 
-static bool is_number(const struct transfer *transfer, uint64_t number)
-{
-    return transfer && atomic_load_explicit(&transfer->number,
-                                            memory_order_acquire) == number;
-}
-
 void told_transfer_returned(uint64_t number)
 {
-    struct transfer *transfer = transfer_of(number);
-    if (is_number(transfer, number))
+    struct told_transfer *transfer = told_transfer_at(number);
+    if (told_is_number(transfer, number))
         atomic_store_explicit(&transfer->leave_ns, record_now(),
                               memory_order_relaxed);
-}
-
-/* False: it is another's by now. Acquires: all is of before the last look. */
-static bool read_transfer(const struct transfer *transfer, uint64_t number,
-                          struct place *place, int64_t *leave_ns)
-{
-    const memory_order order = memory_order_acquire;
-    if (!is_number(transfer, number))
-        return false;
-    *place = (struct place){
-        .enter_ns = atomic_load_explicit(&transfer->enter_ns, order),
-        .grp = atomic_load_explicit(&transfer->grp, order),
-        .stream = atomic_load_explicit(&transfer->stream, order),
-        .graph = atomic_load_explicit(&transfer->graph, order),
-        .flags = atomic_load_explicit(&transfer->flags, order),
-    };
-    *leave_ns = atomic_load_explicit(&transfer->leave_ns, order);
-    return is_number(transfer, number);
 }
 
 /* Its time is not told: it ends when it begins. */
@@ -483,12 +288,13 @@ uint64_t told_launched(struct comm *comm, const struct told_call *call)
     int op = op_to_record(call);
     if (op < 0)
         return 0;
-    struct place place = {.enter_ns = record_now(), .stream = CT_NO_STREAM};
+    struct told_place place = {.enter_ns = record_now(),
+                               .stream = CT_NO_STREAM};
     return add_op(comm, op, call, &place, place.enter_ns);
 }
 
 /* As a collective alone: the group is NCCL's own. */
-static bool ends_with_group(uint64_t number, const struct place *place)
+static bool ends_with_group(uint64_t number, const struct told_place *place)
 {
     return thread_state.told.depth == 1 && !place->grp &&
            thread_state.told.transfer == number;
@@ -497,13 +303,13 @@ static bool ends_with_group(uint64_t number, const struct place *place)
 uint64_t told_transfer_launched(struct comm *comm, uint64_t number,
                                 const struct told_call *call)
 {
-    struct transfer *transfer = transfer_of(number);
-    struct place place;
+    struct told_transfer *transfer = told_transfer_at(number);
+    struct told_place place;
     int64_t leave_ns;
     if (!number)
         return told_launched(comm, call);
     /* Others have taken its place since. A graph's was met before. */
-    if (!read_transfer(transfer, number, &place, &leave_ns))
+    if (!told_read_transfer(transfer, number, &place, &leave_ns))
         return call->captured ? 0 : told_launched(comm, call);
     int op = op_to_record(call);
     if (op < 0)
@@ -516,20 +322,4 @@ uint64_t told_transfer_launched(struct comm *comm, uint64_t number,
                                leave_ns ? leave_ns : record_now());
     atomic_store_explicit(&transfer->op, id, memory_order_relaxed);
     return id;
-}
-
-/* ---- the writer's side ---- */
-
-const char *told_library(int i)
-{
-    return i < atomic_load_explicit(&told.nlibraries, memory_order_acquire)
-               ? told.libraries[i]
-               : NULL;
-}
-
-const char *told_absence(void)
-{
-    /* Acquire: the text. */
-    return atomic_load_explicit(&told.has_why, memory_order_acquire) ? told.why
-                                                                     : NULL;
 }
