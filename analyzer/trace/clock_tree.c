@@ -45,17 +45,37 @@ int64_t ct_clock_common(const struct ct_clock *clock, int64_t own_ns)
     return along(piece_at(clock, own_ns), own_ns);
 }
 
-double ct_clock_error(const struct ct_clock *clock, int64_t own_ns)
+/* Of a clock's tie to its parent, at a common time. */
+static double tie_error(const struct ct_clock *clock, int64_t common_ns)
 {
+    const int64_t first = ct_clock_common(clock, clock->first_ns);
+    const int64_t last = ct_clock_common(clock, clock->last_ns);
     double outside = 0;
 
-    if (clock->parent == CT_NONE)
-        return 0;
-    if (own_ns < clock->first_ns)
-        outside = (double)(clock->first_ns - own_ns);
-    if (own_ns > clock->last_ns)
-        outside = (double)(own_ns - clock->last_ns);
-    return clock->error_ns + outside * clock->rate_error;
+    if (common_ns < first)
+        outside = (double)(first - common_ns);
+    if (common_ns > last)
+        outside = (double)(common_ns - last);
+    return clock->tie_error_ns + outside * clock->rate_error;
+}
+
+/* Along the ties that lead from the one to the other. */
+double ct_clock_error(const struct ct_job *job, int a, int b, int64_t own_ns)
+{
+    const int64_t common_ns = ct_clock_common(&job->clocks[a], own_ns);
+    double square = 0;
+
+    if (job->clocks[a].group != job->clocks[b].group)
+        return INFINITY;
+    while (a != b) {
+        int *deeper = job->clocks[a].depth >= job->clocks[b].depth ? &a : &b;
+        const struct ct_clock *clock = &job->clocks[*deeper];
+        const double error = tie_error(clock, common_ns);
+
+        square += error * error;
+        *deeper = clock->parent;
+    }
+    return sqrt(square);
 }
 
 /* NULL: the job has none, and all of it is of one time. */
@@ -78,17 +98,12 @@ int64_t ct_common_ns(const struct ct_trace *trace, const struct ct_process *p,
 double ct_common_error(const struct ct_trace *trace, const struct ct_process *a,
                        const struct ct_process *b, int64_t ns)
 {
-    const struct ct_clock *of_a = clock_of(trace, a);
-    const struct ct_clock *of_b = clock_of(trace, b);
-
     if (a->job != b->job)
         return INFINITY;
-    if (of_a == of_b)
+    if (!clock_of(trace, a))
         return 0;
-    if (of_a->group != of_b->group)
-        return INFINITY;
-    return hypot(ct_clock_error(of_a, a->t0_ns + ns),
-                 ct_clock_error(of_b, b->t0_ns + ns));
+    return ct_clock_error(&trace->jobs[a->job], a->clock, b->clock,
+                          a->t0_ns + ns);
 }
 
 bool ct_clocks_are_tied(const struct ct_job *job)
@@ -249,9 +264,11 @@ static void settle(struct joining *j, int id)
     clock->group = parent->group;
     clock->tie = tie->how;
     clock->ties = tie->nsamples;
+    clock->depth = parent->depth + 1;
     clock->error_ns = sqrt(j->ways[id].square);
+    clock->tie_error_ns = tie->error_ns;
     clock->residual_ns = hypot(parent->residual_ns, tie->residual_ns);
-    clock->rate_error = hypot(parent->rate_error, tie->rate_error);
+    clock->rate_error = tie->rate_error;
     set_range(clock, tie, tie->b == id);
     compose(j->c, clock, tie, tie->b == id);
 }
@@ -341,8 +358,9 @@ static void check_watch(struct ct_clocking *c, const struct ct_watch *w)
             continue;
         early = (double)(ct_clock_common(from, send->start_ns) -
                          ct_clock_common(to, recv->end_ns));
-        early -= SLACK_NS + 2 * hypot(ct_clock_error(from, send->start_ns),
-                                      ct_clock_error(to, recv->end_ns));
+        early -=
+            SLACK_NS + 2 * ct_clock_error(c->m->job, (int)(from - clocks),
+                                          (int)(to - clocks), send->start_ns);
         from->checked++;
         to->checked++;
         from->contradicted += early > 0;

@@ -38,9 +38,11 @@ struct ct_clock { /* of a host, or of those processes of it that read it */
     const struct ct_clock_piece *pieces;
     int64_t ties;              /* ops that tie it to parent */
     int64_t first_ns, last_ns; /* own time of the first and last of them */
-    double residual_ns; /* 95 % of ends are no farther from the common time */
-    double error_ns;    /* how far that itself may be off */
-    double rate_error; /* and more, per ns before the first or after the last */
+    double residual_ns;  /* 95 % of ends are no farther from the common time */
+    double error_ns;     /* how far that itself may be off */
+    int depth;           /* ties from it to the first clock of its group */
+    double tie_error_ns; /* of the tie to parent alone; and more, */
+    double rate_error; /* per ns before the first op of it or after the last */
     int64_t checked;   /* messages to and from clocks of its group */
     int64_t contradicted; /* of them, received before they were sent */
     bool distrusted;      /* too many: it was taken out of its group */
@@ -49,8 +51,9 @@ struct ct_clock { /* of a host, or of those processes of it that read it */
 /* Readings of a clock and of the common time of its group. */
 int64_t ct_clock_common(const struct ct_clock *clock, int64_t own_ns);
 
-/* How far ct_clock_common may be off at that time. */
-double ct_clock_error(const struct ct_clock *clock, int64_t own_ns);
+/* How far common times by clocks a and b of the job may be off from each other
+ * when a says own_ns; INFINITY where they are not tied. */
+double ct_clock_error(const struct ct_job *job, int a, int b, int64_t own_ns);
 
 /* A time of process on the common time of its clock's group. */
 int64_t ct_common_ns(const struct ct_trace *trace,

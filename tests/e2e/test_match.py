@@ -46,8 +46,15 @@ def drawn(seed):
                           ["--missing %d" % draw.randint(1, 15)]))
     words += draw.choice(([], ["--lone-groups"], ["--contention .05,1"],
                           ["--slow %d,1.3" % draw.randint(0, 15)]))
-    words += draw.choice(([], ["--zero 1"], ["--zero 3"],
-                          ["--sequence-parallel"]))
+    words += draw.choice(([], ["--zero 1"], ["--zero 3"], ["--overlap"],
+                          ["--sequence-parallel"], ["--scalars 3"]))
+    if pp > 1:
+        words += draw.choice(([], ["--schedule gpipe"],
+                              ["--schedule zero-bubble"],
+                              ["--schedule interleaved --chunks 2"]))
+    words += draw.choice(([], ["--warm-up 2"], ["--checkpoint-every 3"],
+                          ["--eval-every 4"], ["--cut %d@60" %
+                                               draw.randint(0, 15)]))
     return " ".join(words)
 
 

@@ -153,11 +153,13 @@ def late_receivers(job):
 
 
 def wait_errors(job):
-    """Of ops that waited: |wait - truth| over what they took."""
-    matched = job.matched()
+    """Of ops that waited: |wait - truth| over what they took. Not of messages
+    whose receiver came late: the sender does not wait for it."""
+    matched, came_late = job.matched(), late_receivers(job)
     return [abs(matched[op.rank, op.place][1] - op.last) / op.gpu
             for op in job.ops
             if op.place is not None and not op.unlike and not op.grp
+            and op.key not in came_late
             and op.last > 0 and matched[op.rank, op.place][1] is not None]
 
 

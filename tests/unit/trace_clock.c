@@ -360,6 +360,10 @@ static void test_messages(void **state)
             /* The way there need not be as long as the way back. */
             assert_true(clocks[1].error_ns > 10e3);
             assert_true(clocks[2].error_ns > clocks[1].error_ns);
+            /* Of two only what is between them counts. */
+            assert_true(ct_common_error(
+                            trace, &trace->processes[2], &trace->processes[1],
+                            (int64_t)(10 * S)) == clocks[2].tie_error_ns);
             assert_int_equal(clocks[1].checked, 800);
             assert_int_equal(clocks[1].contradicted, 0);
         } else {
