@@ -19,7 +19,7 @@ import jobs  # noqa: E402
 # OUT: a job.db to write, CLEAN: the undamaged traces.
 COMMANDS = (["report"], ["report", "--json"], ["ops"], ["groups"], ["model"],
             ["ops", "--json"], ["groups", "--json"], ["merge", "--db", "OUT"],
-            ["report", "--reference", "CLEAN"],
+            ["report", "--reference", "CLEAN"], ["ops", "--rank", "1"],
             ["merge", "--db", "OUT", "--steps", "0..3", "--from", "1ms"],
             ["report", "--ranks", "0-1", "--to", "80ms"],
             ["stacks"], ["stacks", "--json"])
