@@ -10,8 +10,16 @@
 #include "option_values.h"
 #include "tracegen.h"
 
+#define TABLES 3
+
+static const struct option_row *const tables[TABLES] = {
+    disturb_options, clocks_options, damage_options};
+
 static void usage(FILE *f)
 {
+    const struct option_row *row;
+    int i, n;
+
     fputs(
         "usage: tracegen --out DIR [options]\n"
         "Writes the trace of a training job that never ran, and truth.json.\n"
@@ -47,9 +55,11 @@ static void usage(FILE *f)
         "written\n"
         "  --seed N                  (1)\n",
         f);
-    fputs(disturb_help, f);
-    fputs(clocks_help, f);
-    fputs(damage_help, f);
+    for (i = 0; i < TABLES; i++)
+        for (row = tables[i]; row->name; row++) {
+            n = fprintf(f, "  --%s %s", row->name, row->value);
+            fprintf(f, "%*s%s\n", n < 28 ? 28 - n : 1, "", row->help);
+        }
     fputs("example: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n", f);
 }
 
@@ -98,40 +108,65 @@ static void order(struct options *o, const char *text)
             o->order[n++] = (enum axis)a;
 }
 
-static const struct option names[] = {
-    {"tp", 1, NULL, 't'},           {"pp", 1, NULL, 'p'},
-    {"dp", 1, NULL, 'd'},           {"order", 1, NULL, 'o'},
-    {"hosts", 1, NULL, 'h'},        {"domain-hosts", 1, NULL, 'V'},
-    {"layers", 1, NULL, 'l'},       {"micro-batches", 1, NULL, 'm'},
-    {"steps", 1, NULL, 's'},        {"ops", 1, NULL, 'n'},
-    {"hidden", 1, NULL, 'b'},       {"bucket", 1, NULL, 'B'},
-    {"buckets", 1, NULL, 'k'},      {"alpha-us", 1, NULL, 'a'},
-    {"GBps", 1, NULL, 'g'},         {"compute-us", 1, NULL, 'c'},
-    {"jitter", 1, NULL, 'j'},       {"slow", 1, NULL, 'W'},
-    {"slow-host", 1, NULL, 'W'},    {"slow-link", 1, NULL, 'W'},
-    {"slow-nic", 1, NULL, 'W'},     {"curve", 1, NULL, 'W'},
-    {"contention", 1, NULL, 'W'},   {"kill", 1, NULL, 'W'},
-    {"skip", 1, NULL, 'W'},         {"end-us", 1, NULL, 'W'},
-    {"end-order-us", 1, NULL, 'W'}, {"barriers", 1, NULL, 'r'},
-    {"eval-every", 1, NULL, 'e'},   {"lone-groups", 0, NULL, 'L'},
-    {"sweep", 0, NULL, 'S'},        {"nccl", 1, NULL, 'N'},
+static const struct option names[] = {{"tp", 1, NULL, 't'},
+                                      {"pp", 1, NULL, 'p'},
+                                      {"dp", 1, NULL, 'd'},
+                                      {"order", 1, NULL, 'o'},
+                                      {"hosts", 1, NULL, 'h'},
+                                      {"domain-hosts", 1, NULL, 'V'},
+                                      {"layers", 1, NULL, 'l'},
+                                      {"micro-batches", 1, NULL, 'm'},
+                                      {"steps", 1, NULL, 's'},
+                                      {"ops", 1, NULL, 'n'},
+                                      {"hidden", 1, NULL, 'b'},
+                                      {"bucket", 1, NULL, 'B'},
+                                      {"buckets", 1, NULL, 'k'},
+                                      {"alpha-us", 1, NULL, 'a'},
+                                      {"GBps", 1, NULL, 'g'},
+                                      {"compute-us", 1, NULL, 'c'},
+                                      {"jitter", 1, NULL, 'j'},
+                                      {"barriers", 1, NULL, 'r'},
+                                      {"eval-every", 1, NULL, 'e'},
+                                      {"lone-groups", 0, NULL, 'L'},
+                                      {"sweep", 0, NULL, 'S'},
+                                      {"nccl", 1, NULL, 'N'},
 #define NUMBER(name_, ...) {name_, 1, NULL, 'J'},
 #define WORD(name_, ...) {name_, 1, NULL, 'J'},
 #define SWITCH(name_, ...) {name_, 0, NULL, 'J'},
 #define COUNTS(name_, ...) {name_, 1, NULL, 'J'},
 #include "job_options.def"
-    {"clock-us", 1, NULL, 'C'},     {"drift-ppm", 1, NULL, 'C'},
-    {"wander-ppm", 1, NULL, 'C'},   {"host-clock", 1, NULL, 'C'},
-    {"tick-ns", 1, NULL, 'C'},      {"gpu-us", 1, NULL, 'C'},
-    {"drop", 1, NULL, 'D'},         {"drop-launches", 1, NULL, 'D'},
-    {"missing", 1, NULL, 'D'},      {"cut", 1, NULL, 'D'},
-    {"mismatch", 1, NULL, 'D'},     {"truth-db", 0, NULL, 'T'},
-    {"threads", 1, NULL, 'Z'},      {"portion", 1, NULL, 'Q'},
-    {"seed", 1, NULL, 'x'},         {"out", 1, NULL, 'O'},
-    {"help", 0, NULL, 'H'},         {NULL, 0, NULL, 0}};
+                                      {"truth-db", 0, NULL, 'T'},
+                                      {"threads", 1, NULL, 'Z'},
+                                      {"portion", 1, NULL, 'Q'},
+                                      {"seed", 1, NULL, 'x'},
+                                      {"out", 1, NULL, 'O'},
+                                      {"help", 0, NULL, 'H'},
+                                      {NULL, 0, NULL, 0}};
+
+#define ROW 'R' /* of a table */
+
+/* Those above and those of the tables. */
+static struct option *all_names(void)
+{
+    const int fixed = sizeof(names) / sizeof(*names) - 1;
+    struct option *all;
+    int i, n = fixed;
+
+    for (i = 0; i < TABLES; i++)
+        for (const struct option_row *row = tables[i]; row->name; row++)
+            n++;
+    all = zeros((unsigned long)n + 1, sizeof(*all));
+    memcpy(all, names, sizeof(*all) * (size_t)fixed);
+    for (n = fixed, i = 0; i < TABLES; i++)
+        for (const struct option_row *row = tables[i]; row->name; row++)
+            all[n++] = (struct option){row->name, 1, NULL, ROW};
+    return all;
+}
 
 static void set(struct options *o, int key, const char *name, char *value)
 {
+    int i;
+
     switch (key) {
     case 't':
         o->degree[TP] = (int)option_number(name, value, 1);
@@ -202,14 +237,9 @@ static void set(struct options *o, int key, const char *name, char *value)
     case 'J':
         job_set(o, name, value);
         break;
-    case 'W':
-        disturb_set(o, name, value);
-        break;
-    case 'C':
-        clocks_set(o, name, value);
-        break;
-    case 'D':
-        damage_set(o, name, value);
+    case ROW:
+        for (i = 0; i < TABLES && !option_set(tables[i], o, name, value); i++)
+            ;
         break;
     case 'Q':
         o->portion = (int64_t)option_number(name, value, 1);
@@ -365,11 +395,14 @@ int main(int argc, char **argv)
                         .job = job_default};
     struct simulation s;
     struct layout layout;
+    struct option *known;
     struct files *files;
     int key, index = 0, failed;
 
-    while ((key = getopt_long(argc, argv, "", names, &index)) != -1)
-        set(&o, key, names[index].name, optarg);
+    known = all_names();
+    while ((key = getopt_long(argc, argv, "", known, &index)) != -1)
+        set(&o, key, known[index].name, optarg);
+    free(known);
     check(&o);
     layout_init(&layout, &o);
     simulation_init(&s, &layout);

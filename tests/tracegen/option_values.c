@@ -2,6 +2,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+bool option_set(const struct option_row *rows, struct options *o,
+                const char *name, const char *value)
+{
+    for (; rows->name; rows++)
+        if (!strcmp(rows->name, name)) {
+            rows->set(o, name, value);
+            return true;
+        }
+    return false;
+}
 
 void option_fail(const char *option, const char *text)
 {
