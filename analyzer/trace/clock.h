@@ -28,8 +28,8 @@ struct ct_watch {
 struct ct_tie_sample { /* apart: clock b minus clock a, when a says at */
     int64_t at_ns, apart_ns;
     float weight;
-    int late; /* of the two clocks' ranks, -1: those of a came clearly last, 1:
-                 those of b; 0: neither */
+    int last; /* clock of the rank that came last, clearly after those of the
+                 rest of a and b; CT_NONE */
 };
 
 struct ct_tie_line { /* apart = apart_ns + rate * (at - at_ns) */

@@ -147,13 +147,19 @@ static bool set_by_clock(struct ct_instance *instance,
     const int64_t transfer = after_both(t);
     int64_t share = (int64_t)((double)transfer * t->share);
 
+    if ((double)hidden > t->error) {
+        /* Surely late: its own duration is all that shows. */
+        instance->estimated = t->error > CT_SAMPLE_ERROR * (double)transfer;
+        instance->overlapped = ct_hides(hidden - (int64_t)t->error, transfer);
+        set_p2p(instance, t->recv_ns, share < t->recv_ns ? share : t->recv_ns);
+        return true;
+    }
     if (!ct_is_clear(t->error, transfer))
         return false;
     share = share < t->recv_ns ? share : t->recv_ns;
     if (share <= 0 && t->error > 0)
         return false;
     instance->estimated = t->error > CT_SAMPLE_ERROR * (double)transfer;
-    instance->overlapped = ct_hides(hidden - (int64_t)t->error, transfer);
     set_p2p(instance, t->recv_ns, share);
     return true;
 }
