@@ -52,6 +52,17 @@ static const char *check_identity(struct ct_loader *loader,
     return NULL;
 }
 
+/* What ops are about, beside who takes part. */
+static void load_surroundings(struct ct_loader *loader)
+{
+    ct_load_devices(loader);
+    ct_load_gpu_links(loader);
+    ct_load_libraries(loader);
+    ct_load_links(loader);
+    ct_load_stacks(loader);
+    ct_load_tunings(loader);
+}
+
 static void load_tables(struct ct_loader *loader)
 {
     /* One transaction: all tables as of one moment, also of a live writer. */
@@ -62,21 +73,15 @@ static void load_tables(struct ct_loader *loader)
     if (loader->only && loader->only->comms)
         return;
     ct_load_codes(loader);
-    ct_load_devices(loader);
-    ct_load_gpu_links(loader);
-    ct_load_libraries(loader);
-    ct_load_links(loader);
+    if (!loader->only)
+        load_surroundings(loader);
     ct_load_events(loader);
     ct_load_clocks(loader);
     ct_load_losses(loader);
-    if (loader->only && !loader->only->nuids)
-        return;
     ct_load_graphs(loader);
-    ct_load_stacks(loader);
     ct_load_classes(loader);
     ct_load_launches(loader);
     ct_load_ops(loader);
-    ct_load_tunings(loader);
     ct_load_choices(loader);
 }
 
