@@ -22,6 +22,7 @@
 
 /* Third quartile over first, at most, of recvs that did not wait. */
 #define TIGHT_SPREAD 1.2
+#define TIGHT_RECVS 8 /* fewer may agree by chance, or one waits alone */
 
 static int64_t share_of(int64_t ns, uint64_t part, uint64_t whole)
 {
@@ -224,7 +225,8 @@ static void set_far(struct ct_matching *m, const struct far *far, int n)
 {
     int64_t quartile = far[n / 4].most_ns;
     int64_t upper = far[n - 1 - n / 4].most_ns;
-    bool tight = (double)upper <= TIGHT_SPREAD * (double)quartile;
+    bool tight =
+        n >= TIGHT_RECVS && (double)upper <= TIGHT_SPREAD * (double)quartile;
     int i;
 
     for (i = 0; i < n; i++) {
