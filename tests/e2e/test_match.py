@@ -80,6 +80,16 @@ def check_transfers(arguments, job):
     return said
 
 
+def check_marks(arguments, job):
+    """What is far off is marked, but for one in a thousand."""
+    told = truth.unmarked_errors(job)
+    far = [(error, took) for error, took in told
+           if abs(error) > 5000 + took / 4]
+    if len(far) > len(told) / 1000:
+        fail(arguments, "%d of %d transfers are off and not marked, as one of"
+             " %d ns by %d" % (len(far), len(told), *max(far)[::-1]))
+
+
 def check_named(arguments, job, folder):
     """Ranks that called something else are named, and nobody else is."""
     planted = sorted((op.rank, job.truth.execute(
@@ -120,6 +130,7 @@ def check(tmp, arguments):
     if not counts["ops"]:
         fail(arguments, "no op")
     check_named(arguments, job, folder)
+    check_marks(arguments, job)
     said = check_transfers(arguments, job)
     waits = truth.wait_errors(job)
     if waits and truth.median(waits) > .02:
