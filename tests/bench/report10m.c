@@ -107,8 +107,10 @@ static struct usage report(char *folder)
     const double start = bench_ns();
     struct rusage resources;
     int status = -1;
-    pid_t child = fork();
+    pid_t child;
 
+    fflush(stdout); /* else the child would, too */
+    child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stdout))
             _exit(127);
