@@ -360,7 +360,9 @@ def test_options(folder):
             ("--host-clock", "4,0,0"), ("--drop", "1.1"), ("--cut", "1"),
             ("--slow", "1,2@5"), ("--slow", "1,0"), ("--curve", "2,0,1,1"),
             ("--contention", "0.5"), ("--mismatch", "0,0,colour"), ("--missing", "2-1"),
-            ("--tick-ns", "0"), ("--wander-ppm", "1,0")):
+            ("--tick-ns", "0"), ("--wander-ppm", "1,0"), ("--hosts", "1e12"),
+            ("--skip", "1e12,1"), ("--drop", "0.1,1e12"), ("--GBps", "1"),
+            ("--norm", "dp")):
         done = subprocess.run([TRACEGEN, *JOB, option, value, "--out",
                                os.path.join(folder, "none")],
                               capture_output=True, text=True)

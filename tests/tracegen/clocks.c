@@ -80,7 +80,7 @@ static void set_one(struct options *o, const char *name, const char *value)
     double values[3]; /* host, offset, drift */
 
     option_numbers(name, value, values, 3);
-    if (all->nset == MAX_SET_CLOCKS || values[0] < 0)
+    if (all->nset == MAX_SET_CLOCKS || values[0] < 0 || values[0] >= MAX_RANKS)
         option_fail(name, value);
     all->set[all->nset].host = (int)values[0];
     all->set[all->nset].offset_us = values[1];

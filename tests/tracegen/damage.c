@@ -1,5 +1,6 @@
 #include "damage.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +70,7 @@ static void set_drop(struct options *o, const char *name, const char *value)
     double values[2] = {0, 1};
 
     option_numbers(name, value, values, strchr(value, ',') ? 2 : 1);
-    if (values[0] < 0 || values[0] > 1 || values[1] < 1)
+    if (values[0] < 0 || values[0] > 1 || values[1] < 1 || values[1] > INT_MAX)
         option_fail(name, value);
     o->damage.drop = values[0];
     o->damage.drop_run = (int)values[1];

@@ -321,7 +321,7 @@ static void add_skip(struct options *o, const char *name, const char *value)
     double v[2];
 
     option_numbers(name, value, v, 2);
-    if (d->nskips == MAX_HANGS || v[0] < 0 || v[1] < 0)
+    if (d->nskips == MAX_HANGS || v[0] < 0 || v[0] >= MAX_RANKS || v[1] < 0)
         option_fail(name, value);
     d->skips[d->nskips].rank = (int)v[0];
     d->skips[d->nskips++].n = (int64_t)v[1];

@@ -1,5 +1,6 @@
 #include "option_values.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,15 @@ double option_number(const char *option, const char *text, double low)
     if (end == text || *end || !(value >= low && value < 1e15))
         option_fail(option, text);
     return value;
+}
+
+int option_int(const char *option, const char *text, int low)
+{
+    const double value = option_number(option, text, low);
+
+    if (value > INT_MAX)
+        option_fail(option, text);
+    return (int)value;
 }
 
 void option_numbers(const char *option, const char *text, double *values, int n)

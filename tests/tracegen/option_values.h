@@ -22,6 +22,7 @@ _Noreturn void option_fail(const char *option, const char *text);
 
 /* A number of at least low. */
 double option_number(const char *option, const char *text, double low);
+int option_int(const char *option, const char *text, int low);
 
 /* Reads numbers that are separated by commas, all of them. */
 void option_numbers(const char *option, const char *text, double *values,
