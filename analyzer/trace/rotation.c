@@ -4,7 +4,7 @@
 #include "trace/arena.h"
 #include "trace/locate.h"
 
-#define LEAST_WINDOWS 3
+#define LEAST_WINDOWS 8 /* of fewer, half may agree by chance */
 #define WARM_UP 2       /* windows, where enough remain */
 #define LONGEST 64      /* calls of a window */
 #define LEAST_SKEW .005 /* of the shortest duration: below, no question */
