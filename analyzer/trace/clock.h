@@ -45,6 +45,7 @@ struct ct_tie {
     struct ct_tie_sample *samples;
     struct ct_tie_line *lines;
     double least_ns; /* shortest of the ops behind it */
+    double span_ns;  /* of messages: the time that they are from */
     int64_t first_ns, last_ns;
     double residual_ns, error_ns, rate_error;
 };

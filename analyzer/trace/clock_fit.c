@@ -267,11 +267,21 @@ static double balance(struct fitting *f)
                : tie->least_ns / 2;
 }
 
+/* How far the middle of messages both ways may be off. In a few stretches
+ * receivers may always have been late on one side, and clocks may have gone
+ * apart: they tell no rate. */
+static double asymmetry(const struct ct_tie *messages)
+{
+    return messages->nsamples < RATE_SAMPLES
+               ? messages->least_ns / 2 + USUAL_RATE * messages->span_ns / 2
+               : ASYMMETRY * messages->least_ns;
+}
+
 static void measure(struct fitting *f)
 {
     struct ct_tie *tie = f->tie;
     const bool messages = tie->how == CT_TIE_P2P;
-    const double common = messages ? ASYMMETRY * tie->least_ns : balance(f);
+    const double common = messages ? asymmetry(tie) : balance(f);
 
     tie->residual_ns = residual_of(f->work, distances(tie, tie, ALL, f->work));
     /* Where receivers did not wait, messages say less, not always as much. */
@@ -328,7 +338,7 @@ bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages)
     double common, error;
     const double residual = difference(tie, messages, &common);
 
-    error = ASYMMETRY * messages->least_ns + residual;
+    error = asymmetry(messages) + residual;
     if (error >= tie->error_ns || fabs(common) > tie->least_ns)
         return messages->error_ns < BETTER * tie->error_ns;
     shift(tie, common);

@@ -325,7 +325,10 @@ static void release(struct ct_tie *tie)
 
 static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
 {
-    struct ct_tie messages = {.a = of->a, .b = of->b, .how = CT_TIE_P2P};
+    struct ct_tie messages = {.a = of->a,
+                              .b = of->b,
+                              .how = CT_TIE_P2P,
+                              .span_ns = (double)(of[n - 1].at_ns - of->at_ns)};
     const int before = c->nties;
     struct ct_tie *tie;
 
