@@ -59,6 +59,15 @@ double ct_clock_error(const struct ct_job *job, int a, int b, int64_t own_ns);
 int64_t ct_common_ns(const struct ct_trace *trace,
                      const struct ct_process *process, int64_t ns);
 
+/* When an op that has a place in time ended: while its rank waited its clock
+ * went on at its own rate. */
+static inline int64_t ct_common_end(const struct ct_trace *trace,
+                                    const struct ct_process *process,
+                                    const struct ct_op_row *op)
+{
+    return ct_common_ns(trace, process, ct_op_start_ns(op) + ct_op_gpu_ns(op));
+}
+
 /* How far times of a and b on common time, about ns of a, may be off from each
  * other: 0 on one clock, INFINITY where their clocks are not tied. */
 double ct_common_error(const struct ct_trace *trace, const struct ct_process *a,

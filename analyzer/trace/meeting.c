@@ -50,7 +50,7 @@ static void add_op(const struct meetings *m, struct meeting *of,
     if (start_ns == CT_NO_TIME || ct_op_gpu_ns(op) == CT_NO_TIME)
         return;
     start = ct_common_ns(m->trace, p, start_ns);
-    end = start + ct_op_gpu_ns(op);
+    end = ct_common_end(m->trace, p, op);
     if (!of->n++) {
         of->first = p;
         of->last_start = start;

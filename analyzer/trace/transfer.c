@@ -126,7 +126,7 @@ static bool times_of(const struct ct_matching *m, const struct ct_pair *pair,
         return true;
     t->send_start = ct_common_ns(m->trace, from, ct_op_start_ns(send));
     t->recv_start = ct_common_ns(m->trace, to, ct_op_start_ns(recv));
-    t->recv_end = t->recv_start + ct_op_gpu_ns(recv);
+    t->recv_end = ct_common_end(m->trace, to, recv);
     t->error = ct_common_error(m->trace, from, to, ct_op_start_ns(send));
     return true;
 }
@@ -219,14 +219,21 @@ static int by_size_and_time(const void *left, const void *right)
     return (a->instance > b->instance) - (a->instance < b->instance);
 }
 
+/* It did not wait for what the clocks' error may be. */
+static bool is_told(const struct far *far)
+{
+    return far->most_ns == far->recv_ns;
+}
+
 /* Where most recvs took about as long, that is the transfer. Where they did
- * not, some waited and some came late, and the quartile is only a guess. */
+ * not, some waited and some came late, and the quartile is only a guess; so it
+ * is where clocks, as far as they tell, made it what it is. */
 static void set_far(struct ct_matching *m, const struct far *far, int n)
 {
     int64_t quartile = far[n / 4].most_ns;
     int64_t upper = far[n - 1 - n / 4].most_ns;
-    bool tight =
-        n >= TIGHT_RECVS && (double)upper <= TIGHT_SPREAD * (double)quartile;
+    bool tight = n >= TIGHT_RECVS && is_told(&far[n / 4]) &&
+                 (double)upper <= TIGHT_SPREAD * (double)quartile;
     int i;
 
     for (i = 0; i < n; i++) {
@@ -234,7 +241,8 @@ static void set_far(struct ct_matching *m, const struct far *far, int n)
         double ratio = (double)far[i].most_ns / (double)at_least(1, quartile);
 
         instance->overlapped = ratio < 1 / QUARTILE_BAND;
-        instance->estimated = !tight || ratio > QUARTILE_BAND;
+        instance->estimated = !tight || ratio > QUARTILE_BAND ||
+                              (ratio <= 1 && !is_told(&far[i]));
         set_p2p(instance, far[i].recv_ns,
                 ratio > 1 ? quartile : far[i].most_ns);
     }

@@ -26,6 +26,14 @@ CASES = (
     " --mismatch 5,90,kind --mismatch 14,200,type --seed 14",
     CLOCKS + "--dp 8 --zero 3 --layers 12 --contention .1,1 --steps 6 --seed 15",
     CLOCKS + "--dp 8 --ep 4 --moe-every 2 --steps 6 --seed 16",
+    # A few messages between hosts, long waits, clocks that run far apart.
+    "--hosts 8 --clock-us 50 --drift-ppm 200 --pp 4 --tp 4 --order pp,tp"
+    " --micro-batches 2 --layers 4 --hidden 4096 --steps 4 --schedule gpipe"
+    " --norm model --contention .1,1 --compute-us 8000 --seed 28",
+    # Messages between clocks that a few collectives tie.
+    "--hosts 4 --clock-us 50 --drift-ppm 1 --pp 4 --tp 4 --dp 2"
+    " --micro-batches 6 --layers 4 --pipeline-over world --hidden 4096"
+    " --steps 2 --drop .2 --jitter 0 --slow 31,1.3 --norm model --seed 146",
 )
 
 
