@@ -100,6 +100,9 @@ bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
 /* Groups, parents and pieces from the ties that there are. */
 void ct_clock_join(struct ct_clocking *c);
 
+/* Sets job->clock_pairs: what ties that lead to no clock's group tell. */
+void ct_clock_compare_pairs(struct ct_clocking *c);
+
 /* Takes clocks out of their group that messages contradict. */
 void ct_clock_check(struct ct_clocking *c);
 

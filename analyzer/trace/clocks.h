@@ -48,6 +48,14 @@ struct ct_clock { /* of a host, or of those processes of it that read it */
     bool distrusted;      /* too many: it was taken out of its group */
 };
 
+/* Two clocks that also meet without the ties of their group, which tells them
+ * apart better than those do. */
+struct ct_clock_pair {
+    int a, b;                  /* a < b */
+    int64_t first_ns, last_ns; /* readings of a from, until */
+    double error_ns;           /* of common times of both */
+};
+
 /* Readings of a clock and of the common time of its group. */
 int64_t ct_clock_common(const struct ct_clock *clock, int64_t own_ns);
 

@@ -11,7 +11,7 @@ import tempfile
 import truth
 
 COMMTRACE, TRACEGEN = sys.argv[1:3]
-CLOCKS = "--hosts 4 --clock-us 50 --drift-ppm 1 --end-us 0.5 "
+CLOCKS = "--hosts 4 --clock-us 50 --drift-ppm 1 --end-us 0.3 "
 CASES = (
     # Everything whole; ranks some transfers apart.
     CLOCKS + "--tp 4 --pp 2 --dp 2 --jitter .2 --steps 6 --seed 11",
@@ -47,7 +47,7 @@ def drawn(seed):
     words = ["--tp %d --pp %d --dp %d --order %s" % (tp, pp, dp,
                                                      ",".join(order)),
              "--hosts %d" % draw.choice((2, 4, 8)), "--clock-us 50",
-             "--drift-ppm 1", "--end-us %g" % draw.choice((0, .2, .5)),
+             "--drift-ppm 1", "--end-us %g" % draw.choice((0, .2, .3)),
              "--jitter %g" % draw.choice((.02, .1, .3)),
              "--steps %d" % draw.randint(4, 10), "--seed %d" % seed]
     words += draw.choice(([], ["--drop .01"], ["--drop .01,20"],

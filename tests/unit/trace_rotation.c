@@ -31,7 +31,10 @@ struct world {
     struct ct_op_row ops[MAX_RANKS][CALLS];
     struct ct_instance instances[CALLS];
     int order[MAX_RANKS];
+    bool placed; /* places in time are known, not only durations */
 };
+
+static bool placed; /* what the next world is */
 
 static double uniform(uint64_t *seed)
 {
@@ -43,6 +46,7 @@ static struct world *new_world(int n)
 {
     struct world *w = calloc(1, sizeof *w);
 
+    w->placed = placed;
     w->trace.processes = w->processes;
     w->trace.nprocesses = n;
     w->trace.jobs = &w->job;
@@ -87,11 +91,13 @@ static void add_call(struct world *w, int call, const double *start,
     for (int i = 0; i < n; i++) {
         const int64_t ns = (int64_t)(end[i] - start[i]);
 
-        w->ops[i][call] = (struct ct_op_row){.enter_ns = (int64_t)start[i],
-                                             .gpu = ct_shorten_ns(ns),
-                                             .ordinal = (uint32_t)call,
-                                             .launch = CT_NONE,
-                                             .instance = call};
+        w->ops[i][call] = (struct ct_op_row){
+            .enter_ns = (int64_t)start[i],
+            .offset = ct_shorten_ns(w->placed ? 0 : CT_NO_TIME),
+            .gpu = ct_shorten_ns(ns),
+            .ordinal = (uint32_t)call,
+            .launch = CT_NONE,
+            .instance = call};
         if (ns < instance->transfer_ns)
             instance->transfer_ns = ns;
         if (ns > instance->wait_max_ns)
@@ -232,6 +238,7 @@ static void test_lateness_does_not(void **state)
 static void test_lateness_now_and_then(void **state)
 {
     (void)state;
+    placed = true;
     for (int n = 3; n <= MAX_RANKS; n++) {
         const double truth = 2 * (n - 1) * HOP_NS / 1e3;
         const struct result r =
@@ -241,6 +248,30 @@ static void test_lateness_now_and_then(void **state)
             fail_msg("n=%d: %.1f us +- %.1f, truth %.1f", n, r.us, r.off_us,
                      truth);
     }
+    placed = false;
+}
+
+/* By their places in time every call of either kind is known, whoever was late
+ * and by how much. */
+static void test_places(void **state)
+{
+    (void)state;
+    placed = true;
+    for (int n = 2; n <= MAX_RANKS; n++) {
+        const double truth = 2 * (n - 1) * HOP_NS / 1e3;
+        const struct result results[] = {
+            locate(play(n, 0, 3 * HOP_NS, 0, barrier), n),
+            locate(play(n, 0, 0, 9 * HOP_NS, barrier), n),
+            locate(play(n, 0, 3 * HOP_NS, 0, ring), n),
+            locate(play(n, 0, .3 * HOP_NS, 5 * HOP_NS, ring), n)};
+
+        for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+            if (fabs(results[i].us / truth - 1) > .001 ||
+                results[i].off_us > .01 * truth)
+                fail_msg("n=%d, case %zu: %.1f us +- %.1f, truth %.1f", n, i,
+                         results[i].us, results[i].off_us, truth);
+    }
+    placed = false;
 }
 
 /* Without skew there is nothing to choose: all agree on T. */
@@ -258,7 +289,7 @@ int main(void)
         cmocka_unit_test(test_skew_goes_round),
         cmocka_unit_test(test_lateness_does_not),
         cmocka_unit_test(test_lateness_now_and_then),
-        cmocka_unit_test(test_no_skew)};
+        cmocka_unit_test(test_places), cmocka_unit_test(test_no_skew)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
