@@ -18,6 +18,15 @@ foreach(name short_ns progress load recover choices clock kernels join links mat
   set_tests_properties(unit.trace_${name} PROPERTIES LABELS unit TIMEOUT 300)
 endforeach()
 
+add_executable(steps_jobs ${CMAKE_CURRENT_LIST_DIR}/unit/steps_jobs.c
+  ${CMAKE_CURRENT_LIST_DIR}/unit/steps_random.c)
+target_link_libraries(steps_jobs PRIVATE trace_files)
+target_compile_definitions(steps_jobs PRIVATE
+  TRACEGEN="$<TARGET_FILE:tracegen>")
+add_dependencies(steps_jobs tracegen)
+add_test(NAME unit.steps_jobs COMMAND steps_jobs)
+set_tests_properties(unit.steps_jobs PROPERTIES LABELS unit TIMEOUT 600)
+
 add_executable(bench_report10m ${CMAKE_CURRENT_LIST_DIR}/bench/report10m.c)
 target_include_directories(bench_report10m PRIVATE ${SQLITE3_INCLUDE})
 target_link_libraries(bench_report10m PRIVATE commtrace_flags ${SQLITE3_STATIC}

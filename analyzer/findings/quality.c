@@ -188,6 +188,9 @@ static bool ended_early(const struct ct_case *c,
     return false;
 }
 
+#define MARKED_BY_NOTHING \
+    "no operation recurs regularly enough to mark training steps"
+
 static bool report_no_steps(const struct ct_case *c,
                             struct ct_findings *findings)
 {
@@ -199,13 +202,19 @@ static bool report_no_steps(const struct ct_case *c,
     if (!row)
         return false;
     row->per = "second";
-    snprintf(row->text, sizeof row->text,
-             "no operation recurs regularly enough to mark training steps; "
-             "figures are per second");
-    snprintf(row->advice, sizeof row->advice, "%s",
-             ended_early(c, findings)
-                 ? "the job ended too early to tell; see how it did"
-                 : "trace at least five steps");
+    if (c->job->nforwards)
+        snprintf(row->text, sizeof row->text,
+                 "no training steps but forward passes, %d of them; figures "
+                 "are per second",
+                 c->job->nforwards);
+    else
+        snprintf(row->text, sizeof row->text, "%s; figures are per second",
+                 c->job->no_steps ? c->job->no_steps : MARKED_BY_NOTHING);
+    if (!c->job->nforwards)
+        snprintf(row->advice, sizeof row->advice, "%s",
+                 ended_early(c, findings)
+                     ? "the job ended too early to tell; see how it did"
+                     : "trace at least five steps");
     return true;
 }
 

@@ -98,12 +98,15 @@ static int list_members(const struct ct_hang *h,
 static void say_when(struct ct_finding_row *row, const struct waiters *w)
 {
     const struct ct_process *p = w->first;
-    const int step = ct_op_step(p, w->op);
+    const int step = ct_step_number(p, ct_op_step(p, w->op));
+    int last = p->nsteps - 1;
 
+    while (last >= 0 && p->steps[last].number == CT_NONE)
+        last--;
     if (step != CT_NONE)
         add(row, " in step %d", step);
-    else if (p->nsteps > 0 && w->op - p->ops > p->steps[p->nsteps - 1].last_op)
-        add(row, " after step %d", p->nsteps - 1);
+    else if (last >= 0 && w->op - p->ops > p->steps[last].last_op)
+        add(row, " after step %d", p->steps[last].number);
 }
 
 static void say_waiters(const struct ct_hang *h,

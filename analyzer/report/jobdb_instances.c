@@ -13,12 +13,13 @@ static bool has_last(const struct ct_instance *instance)
 
 static void note_op(const struct jobdb_job *job, int process, int i)
 {
-    const struct ct_op_row *op = &job->view->trace->processes[process].ops[i];
+    const struct ct_process *p = &job->view->trace->processes[process];
+    const struct ct_op_row *op = &p->ops[i];
     struct jobdb_arrival *arrival = &job->arrivals[op->instance];
     struct ct_op_cost cost;
 
     if (arrival->step == CT_NONE)
-        arrival->step = ct_op_step(&job->view->trace->processes[process], op);
+        arrival->step = ct_step_number(p, ct_op_step(p, op));
     if (!has_last(&job->view->job->instances[op->instance]) ||
         !ct_op_cost(job->view->trace, process, i, &cost))
         return;
@@ -48,15 +49,6 @@ int jobdb_note_arrivals(struct jobdb_job *job)
     return 0;
 }
 
-static const char *doubt_of(const struct ct_instance *n)
-{
-    return n->mismatch     ? "mismatch"
-           : n->overlapped ? "late"
-           : n->skewed     ? "apart"
-           : n->estimated  ? "clocks"
-                           : NULL;
-}
-
 static void put_instance(struct jobdb *db, const struct jobdb_job *job, int i)
 {
     const struct ct_instance *n = &job->view->job->instances[i];
@@ -72,7 +64,6 @@ static void put_instance(struct jobdb *db, const struct jobdb_job *job, int i)
     jobdb_time(db, n->transfer_ns);
     jobdb_time(db, n->transfer_ns == CT_NO_TIME ? CT_NO_TIME : n->wait_max_ns);
     jobdb_int(db, n->bound);
-    jobdb_text(db, doubt_of(n));
     jobdb_index(db, job->arrivals[i].step);
     jobdb_int(db, n->runs);
     jobdb_index(db, jobdb_usage(job, i));

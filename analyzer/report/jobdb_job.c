@@ -3,6 +3,8 @@
 #include "report/sections.h"
 #include "trace/graphs.h"
 
+#include <math.h>
+
 static void put_job_row(struct jobdb *db, const struct view *view)
 {
     const struct ct_job *job = view->job;
@@ -15,6 +17,12 @@ static void put_job_row(struct jobdb *db, const struct view *view)
     jobdb_int(db, job->ndomains);
     jobdb_int(db, job->nsteps);
     jobdb_time(db, job->nsteps ? job->step_ns : CT_NO_TIME);
+    jobdb_real(db, job->nsteps ? job->step_confidence : NAN);
+    jobdb_text(db, job->no_steps);
+    jobdb_index(db, job->nsteps ? job->step_micro_batches : CT_NONE);
+    jobdb_time(db, job->nsteps ? job->micro_batch_ns : CT_NO_TIME);
+    jobdb_int(db, job->nforwards);
+    jobdb_time(db, job->nforwards ? job->forward_ns : CT_NO_TIME);
     jobdb_text(db, job->run_id);
     jobdb_int(db, job->restart);
     jobdb_int(db, job->start_real_ns);
@@ -64,21 +72,16 @@ static void put_place(struct jobdb *db, const struct view *view, int process)
 
 static void put_steps(struct jobdb *db, const struct ct_process *p, int process)
 {
-    static const char *const kinds[] = {[CT_STEP_STEADY] = "steady",
-                                        [CT_STEP_WARM_UP] = "warm-up",
-                                        [CT_STEP_OTHER] = "other",
-                                        [CT_STEP_CUT] = "cut"};
-
     for (int i = 0; i < p->nsteps; i++) {
         if (p->steps[i].kind == CT_STEP_CUT &&
             p->steps[i].last_op < p->steps[i].first_op)
             continue; /* nothing of it is here */
         jobdb_start(db, JOBDB_T_step);
         jobdb_int(db, process);
-        jobdb_int(db, i);
+        jobdb_index(db, p->steps[i].number);
         jobdb_time(db, p->steps[i].start_ns);
         jobdb_time(db, p->steps[i].end_ns);
-        jobdb_text(db, kinds[p->steps[i].kind]);
+        jobdb_text(db, ct_step_kinds[p->steps[i].kind]);
         jobdb_end(db);
     }
 }

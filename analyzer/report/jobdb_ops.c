@@ -49,7 +49,7 @@ static void put_match(struct jobdb *db, const struct jobdb_job *job, int number,
     jobdb_index(db, op->launch);
     jobdb_index(db, jobdb_instance(job, op->instance));
     jobdb_index(db, jobdb_usage(job, op->instance));
-    jobdb_index(db, ct_op_step(p, op));
+    jobdb_index(db, ct_step_number(p, ct_op_step(p, op)));
     jobdb_time(db, cost.transfer_ns);
     jobdb_time(db, cost.wait_ns);
     if (graph == CT_NONE)

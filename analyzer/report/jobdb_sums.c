@@ -100,14 +100,16 @@ static void add_graph(void *context, int graph, int step, int64_t runs)
     struct sums *sums = context;
 
     for (int i = sums->first[graph]; i < sums->first[graph + 1]; i++)
-        add_op(sums, sums->captured[i], step, runs);
+        add_op(sums, sums->captured[i], ct_step_number(sums->process, step),
+               runs);
 }
 
 static void add_direct(struct sums *sums, int i)
 {
     const struct ct_process *p = sums->process;
     const struct ct_kernel_row *kernel = ct_op_kernel(p, i);
-    struct sum *sum = add_op(sums, i, ct_op_step(p, &p->ops[i]), 1);
+    const int step = ct_step_number(p, ct_op_step(p, &p->ops[i]));
+    struct sum *sum = add_op(sums, i, step, 1);
 
     if (!kernel)
         return;

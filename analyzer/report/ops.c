@@ -92,7 +92,8 @@ static bool is_wanted(const struct wanted *wanted, const struct ct_job *job,
     const struct ct_op_class_row *cls = &p->classes[op->cls];
     const struct cli *cli = wanted->cli;
 
-    if (cli->step != CT_NONE && ct_op_step(p, op) != cli->step)
+    if (cli->step != CT_NONE &&
+        ct_step_number(p, ct_op_step(p, op)) != cli->step)
         return false;
     if (cli->in_flight && !(op->flags & IN_FLIGHT))
         return false;
@@ -180,7 +181,7 @@ static void fill_line(struct op_line *line, const struct wanted *wanted,
     const struct ct_op_class_row *cls = &p->classes[op->cls];
 
     line->rank = p->rank;
-    line->step = ct_op_step(p, op);
+    line->step = ct_step_number(p, ct_op_step(p, op));
     line->op = i;
     line->kind = ct_op_infos[cls->kind].name;
     line->role = wanted->roles ? ct_role_names[role_of(wanted, job, op)] : NULL;

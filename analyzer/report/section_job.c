@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#define STEPS_SURE 0.8 /* below it, the report says how sure it is */
+
 struct job_card {
     const char *command, *run_id;
     int restart;
     int processes, world_size, nodes, domains, communicators;
     int tp, pp, dp, layers_per_stage, micro_batches;
-    int steps;
-    double step_ms, span_s;
+    int steps, warm_up_steps, evaluations, checkpoints, forwards;
+    double step_ms, step_confidence, micro_batch_ms, forward_ms, span_s;
+    const char *no_steps;
     int64_t ops, runs, lost_ops, missing_ranks, mismatches;
     char missing[80]; /* which ranks; "": none */
     int in_flight, dead_processes;
@@ -34,6 +37,14 @@ static const struct out_column card_columns[] = {
     OUT_COL(struct job_card, micro_batches, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, steps, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, step_ms, "", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct job_card, step_confidence, "", OUT_REAL, 2, OUT_BOTH),
+    OUT_COL(struct job_card, no_steps, "", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, warm_up_steps, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, evaluations, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, checkpoints, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, micro_batch_ms, "", OUT_REAL, 4, OUT_BOTH),
+    OUT_COL(struct job_card, forwards, "", OUT_INT, 0, OUT_BOTH),
+    OUT_COL(struct job_card, forward_ms, "", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct job_card, span_s, "", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct job_card, ops, "", OUT_COUNT, 0, OUT_BOTH),
     OUT_COL(struct job_card, runs, "", OUT_COUNT, 0, OUT_BOTH),
@@ -53,6 +64,50 @@ static int known(int n)
     return n > 0 ? n : CT_NONE;
 }
 
+/* As many as the rank has that has most. */
+static int most_rows(const struct view *view, enum ct_step_kind kind)
+{
+    const struct ct_job *job = view->job;
+    int most = 0;
+
+    for (int i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &view->trace->processes[job->processes[i]];
+        int n = 0;
+
+        for (int k = 0; k < p->nsteps; k++)
+            n += p->steps[k].kind == kind;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static double ms(int64_t ns)
+{
+    return ns == CT_NO_TIME ? NAN : (double)ns / 1e6;
+}
+
+static void fill_steps(struct job_card *card, const struct view *view)
+{
+    const struct ct_job *job = view->job;
+
+    card->micro_batches = known(view->roles->micro_batches);
+    card->steps = job->nsteps;
+    card->step_ms = card->micro_batch_ms = card->step_confidence = NAN;
+    card->forwards = most_rows(view, CT_STEP_FORWARD);
+    card->forward_ms = card->forwards ? ms(job->forward_ns) : NAN;
+    card->no_steps = job->no_steps;
+    if (!job->nsteps)
+        return;
+    card->step_ms = ms(job->step_ns);
+    card->step_confidence = job->step_confidence;
+    card->warm_up_steps = most_rows(view, CT_STEP_WARM_UP);
+    card->evaluations = most_rows(view, CT_STEP_EVALUATION);
+    card->checkpoints = most_rows(view, CT_STEP_CHECKPOINT);
+    card->micro_batch_ms = ms(job->micro_batch_ns);
+    if (card->micro_batches == CT_NONE)
+        card->micro_batches = known(job->step_micro_batches);
+}
+
 static void fill_card(struct job_card *card, const struct view *view)
 {
     const struct ct_job *job = view->job;
@@ -67,9 +122,7 @@ static void fill_card(struct job_card *card, const struct view *view)
     card->pp = known(view->roles->pp);
     card->dp = known(view->roles->dp);
     card->layers_per_stage = known(view->roles->layers_per_stage);
-    card->micro_batches = known(view->roles->micro_batches);
-    card->steps = job->nsteps;
-    card->step_ms = job->nsteps ? (double)job->step_ns / 1e6 : NAN;
+    fill_steps(card, view);
     card->span_s = (double)job->span_ns / 1e9;
     card->lost_ops = job->lost_ops;
     card->in_flight = job->in_flight;
@@ -180,6 +233,46 @@ static void say_run(struct out *out, const struct job_card *card,
                  card->run_id, card->restart, tries);
 }
 
+static void add_phase(char *text, size_t size, int n, const char *one)
+{
+    const size_t used = strlen(text);
+
+    if (n)
+        snprintf(text + used, size - used, ", %d %s%s", n, one, ct_plural(n));
+}
+
+static void say_none(struct out *out, const struct job_card *card)
+{
+    out_fact(out, "steps",
+             "none found in %.3g s: figures are per second, not per step",
+             card->span_s);
+    if (card->forwards)
+        out_fact(out, "forward passes", "%d, median %.4g ms", card->forwards,
+                 card->forward_ms);
+}
+
+static void say_steps(struct out *out, const struct job_card *card)
+{
+    char more[160] = "";
+
+    if (!card->steps) {
+        say_none(out, card);
+        return;
+    }
+    add_phase(more, sizeof more, card->warm_up_steps, "warm-up step");
+    add_phase(more, sizeof more, card->evaluations, "evaluation");
+    add_phase(more, sizeof more, card->checkpoints, "checkpoint");
+    if (card->step_confidence < STEPS_SURE)
+        snprintf(more + strlen(more), sizeof more - strlen(more),
+                 "; confidence %.2f", card->step_confidence);
+    out_fact(out, "steps", "%d steady, median %.4g ms%s", card->steps,
+             card->step_ms, more);
+    if (!isnan(card->micro_batch_ms))
+        out_fact(out, "micro-batches",
+                 "%d in a step, %.4g ms from one to the next",
+                 card->micro_batches, card->micro_batch_ms);
+}
+
 static void say_card(struct out *out, const struct job_card *card,
                      const struct view *view)
 {
@@ -203,13 +296,8 @@ static void say_card(struct out *out, const struct job_card *card,
                  "none steady and whole in the %.3g s chosen: figures are per "
                  "second",
                  card->span_s);
-    else if (card->steps)
-        out_fact(out, "steps", "%d steady, median %.4g ms", card->steps,
-                 card->step_ms);
     else
-        out_fact(out, "steps",
-                 "none found in %.3g s: figures are per second, not per step",
-                 card->span_s);
+        say_steps(out, card);
     out_fact(out, "ops",
              "%" PRId64 " recorded in %d communicator%s, %" PRId64
              " lost, %d in flight",

@@ -19,9 +19,13 @@ static int most_steps(const struct ct_trace *trace, const struct ct_job *job)
 {
     int most = 0;
 
-    for (int i = 0; i < job->nprocesses; i++)
-        if (trace->processes[job->processes[i]].nsteps > most)
-            most = trace->processes[job->processes[i]].nsteps;
+    for (int i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &trace->processes[job->processes[i]];
+
+        for (int k = 0; k < p->nsteps; k++)
+            if (p->steps[k].number >= most)
+                most = p->steps[k].number + 1;
+    }
     return most;
 }
 

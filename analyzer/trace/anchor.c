@@ -1,6 +1,9 @@
 /*
- * Of all tokens that occur once per step, the one that ends it: a collective,
- * the one before the longest way to the next of them.
+ * Of all tokens that occur once per step, the one that ends it: a reduction
+ * (of gradients, of the norm), else a collective; the one before the way to the
+ * next of them that is a forward pass. Parameters that are gathered right after
+ * belong to the step; those that are gathered as the next forward pass needs
+ * them do not.
  */
 #include <stdlib.h>
 
@@ -8,11 +11,20 @@
 #include "trace/select.h"
 #include "trace/steps.h"
 
+#define MANY_PLACES 64
+#define COMPUTING_NS 20000
+
+/* Of the longest way, that a step ends before at least: 1 / LONG_PART. */
+#define LONG_PART 3
+#define FEW_CALLS 3
+
 /* Way from each occurrence of a once-per-step token to the next of any. */
 struct way {
     int token, n;
+    struct ct_anchor anchor; /* at the token */
     int64_t *calls, *ns;
-    int64_t median_calls, median_ns;
+    int64_t *sums; /* kinds of large sums on it, and at its end */
+    int64_t median_calls, median_ns, median_sums;
 };
 
 /* Sets once[token] for tokens that occur exactly once in most steps. */
@@ -27,7 +39,7 @@ static void find_once(const struct ct_stream *s, const struct ct_anchor *anchor,
 
     for (i = 1; i < p.n; i++)
         for (o = p.at[i - 1] + 1; o <= p.at[i]; o++) {
-            t = ct_token_at(s, o);
+            t = s->token_at[o];
             if (last[t] != i) {
                 last[t] = i;
                 seen[t] = 0;
@@ -41,21 +53,81 @@ static void find_once(const struct ct_stream *s, const struct ct_anchor *anchor,
     free(last);
 }
 
-static void begin_ways(const struct ct_stream *s, const bool *once,
+static bool reduces(const struct ct_stream *s, int token)
+{
+    return s->kinds[s->tokens[token].kind].reduces;
+}
+
+static bool collects(const struct ct_stream *s, int token)
+{
+    return s->kinds[s->tokens[token].kind].collective;
+}
+
+static void keep(const struct ct_stream *s, bool *once,
+                 bool (*is_it)(const struct ct_stream *s, int token))
+{
+    bool any = false;
+    int t;
+
+    for (t = 0; t < s->ntokens; t++)
+        any |= once[t] && is_it(s, t);
+    for (t = 0; t < s->ntokens && any; t++)
+        once[t] &= is_it(s, t);
+}
+
+/* The same period, from another of its tokens on. An evaluation may have it
+ * more often than steps. */
+static bool move(const struct ct_stream *s, const struct ct_anchor *anchor,
+                 int token, struct ct_anchor *moved)
+{
+    *moved = (struct ct_anchor){.token = token};
+    if (token == anchor->token) {
+        *moved = *anchor;
+        return true;
+    }
+    return ct_anchor_has(s, moved, anchor->distance) &&
+           ct_anchor_measure(s, moved);
+}
+
+static void begin_ways(const struct ct_stream *s,
+                       const struct ct_anchor *anchor, const bool *once,
                        struct way *ways, int *way_of, int *n_p)
 {
     int t;
 
     for (t = 0; t < s->ntokens; t++) {
+        struct way *way = &ways[*n_p];
+        const size_t room = (size_t)s->tokens[t].n;
+
         way_of[t] = CT_NONE;
-        if (!once[t])
+        if (!once[t] || !move(s, anchor, t, &way->anchor))
             continue;
-        ways[*n_p] = (struct way){
-            .token = t,
-            .calls = ct_alloc((size_t)s->tokens[t].n, sizeof(int64_t)),
-            .ns = ct_alloc((size_t)s->tokens[t].n, sizeof(int64_t))};
+        way->token = t;
+        way->n = 0;
+        way->calls = ct_alloc(room, sizeof(*way->calls));
+        way->ns = ct_alloc(room, sizeof(*way->ns));
+        way->sums = ct_alloc(room, sizeof(*way->sums));
         way_of[t] = (*n_p)++;
     }
+}
+
+static bool is_large_sum(const struct ct_kind *kind)
+{
+    return kind->sums && !kind->small;
+}
+
+static int count_sums(const struct ct_stream *s, int first, int last, int *seen,
+                      int mark)
+{
+    int o, n = 0;
+
+    for (o = first; o <= last; o++) {
+        const int kind = s->tokens[s->token_at[o]].kind;
+
+        n += is_large_sum(&s->kinds[kind]) && seen[kind] != mark;
+        seen[kind] = mark;
+    }
+    return n;
 }
 
 static int collect_ways(const struct ct_stream *s,
@@ -64,74 +136,164 @@ static int collect_ways(const struct ct_stream *s,
     struct ct_places p = ct_places_of(s, anchor);
     bool *once = ct_alloc((size_t)s->ntokens, sizeof(*once));
     int *way_of = ct_alloc((size_t)s->ntokens, sizeof(*way_of));
+    int *seen = ct_alloc((size_t)s->nkinds, sizeof(*seen));
     int o, last = p.at[0], n = 0;
 
     find_once(s, anchor, once);
-    begin_ways(s, once, ways, way_of, &n);
-    for (o = p.at[0] + 1; o <= p.at[p.n - 1]; o++) {
-        struct way *from = &ways[way_of[ct_token_at(s, last)]];
+    /* Not inside its pipeline, nor before it. */
+    keep(s, once, collects);
+    keep(s, once, reduces);
+    begin_ways(s, anchor, once, ways, way_of, &n);
+    while (last < p.at[p.n - 1] && way_of[s->token_at[last]] == CT_NONE)
+        last++;
+    for (o = last + 1; n && o <= p.at[p.n - 1]; o++) {
+        struct way *from = &ways[way_of[s->token_at[last]]];
 
-        if (way_of[ct_token_at(s, o)] == CT_NONE)
+        if (way_of[s->token_at[o]] == CT_NONE)
             continue;
         from->calls[from->n] = o - last;
+        from->sums[from->n] = count_sums(s, last + 1, o, seen, o);
         from->ns[from->n++] = ct_stream_begin(s, o) - ct_stream_end(s, last);
         last = o;
     }
     free(way_of);
     free(once);
+    free(seen);
     return n;
 }
 
-/* Whether a step rather ends with a than with b. A step ends with a collective
- * (norm, parameters), not inside its pipeline. Then more calls on the way
- * count; where they are about as many (a pure data-parallel step is all
- * once-per-step calls), the longer pause. */
+static bool is_scalar(const struct ct_stream *s, const struct way *way)
+{
+    return s->kinds[s->tokens[way->token].kind].small;
+}
+
+/* Whether a step rather ends with a than with b, both before a long way. That
+ * is to the next forward pass: where the way is a backward one, there are
+ * gradients on it, or at its end. */
 static bool ends_rather(const struct ct_stream *s, const struct way *a,
                         const struct way *b)
 {
-    int64_t difference = a->median_calls - b->median_calls;
+    const int64_t difference = a->median_calls - b->median_calls;
 
-    if (s->tokens[a->token].collective != s->tokens[b->token].collective)
-        return s->tokens[a->token].collective;
+    if (a->median_sums != b->median_sums)
+        return a->median_sums < b->median_sums;
+    if (is_scalar(s, a) != is_scalar(s, b))
+        return is_scalar(s, a);
     if (llabs(difference) > 2 + b->median_calls / 5)
         return difference > 0;
     return a->median_ns > b->median_ns;
 }
 
+static void settle(struct way *way)
+{
+    const int64_t middle = way->n / 2;
+
+    way->median_calls = way->n ? ct_nth(way->calls, way->n, middle) : 0;
+    way->median_ns = way->n ? ct_nth(way->ns, way->n, middle) : 0;
+    way->median_sums = way->n ? ct_nth(way->sums, way->n, middle) : 0;
+    free(way->calls);
+    free(way->ns);
+    free(way->sums);
+}
+
+/* In calls or in time: a pure data-parallel step is all once-per-step calls. */
+static bool is_long(const struct way *way, int64_t most_calls, int64_t most_ns)
+{
+    return (most_calls > FEW_CALLS &&
+            LONG_PART * way->median_calls >= most_calls) ||
+           LONG_PART * way->median_ns >= most_ns;
+}
+
 static void move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
 {
     struct way *ways = ct_alloc((size_t)s->ntokens, sizeof(*ways));
-    int i, n = collect_ways(s, anchor, ways), best = 0;
+    int64_t most_calls = 0, most_ns = 0;
+    int i, n = collect_ways(s, anchor, ways), best = CT_NONE;
 
     for (i = 0; i < n; i++) {
-        struct way *way = &ways[i];
-
-        way->median_calls = way->n ? ct_nth(way->calls, way->n, way->n / 2) : 0;
-        way->median_ns = way->n ? ct_nth(way->ns, way->n, way->n / 2) : 0;
-        if (ends_rather(s, way, &ways[best]))
+        settle(&ways[i]);
+        if (ways[i].median_calls > most_calls)
+            most_calls = ways[i].median_calls;
+        if (ways[i].median_ns > most_ns)
+            most_ns = ways[i].median_ns;
+    }
+    for (i = 0; i < n; i++)
+        if (is_long(&ways[i], most_calls, most_ns) &&
+            (best == CT_NONE || ends_rather(s, &ways[i], &ways[best])))
             best = i;
-        free(way->calls);
-        free(way->ns);
-    }
-    /* The period is known to hold, and steps cut elsewhere are made of the
-     * same calls. */
-    if (ways[best].token != anchor->token) {
-        struct ct_anchor moved = {.token = ways[best].token};
-        int equal;
-
-        if (ct_anchor_regular(s, &moved)) {
-            ct_anchor_measure(s, &moved, &equal);
-            *anchor = moved;
-        }
-    }
+    if (best != CT_NONE)
+        *anchor = ways[best].anchor;
     free(ways);
 }
 
-bool ct_stream_anchor(const struct ct_stream *s, int steps,
-                      struct ct_anchor *anchor)
+/* Whether calls of the kind at first come again until last, once other calls
+ * have been in between. */
+static bool comes_again(const struct ct_stream *s, int first, int last)
 {
-    if (!ct_stream_period(s, steps, anchor))
+    const int kind = s->tokens[s->token_at[first]].kind;
+    int o = first;
+
+    while (o <= last && ct_tail_kind(s, o))
+        o++;
+    for (; o <= last; o++)
+        if (s->tokens[s->token_at[o]].kind == kind)
+            return true;
+    return false;
+}
+
+static bool sends(const struct ct_stream *s, int at)
+{
+    const struct ct_process *p = s->process;
+
+    return s->calls[at] >= 0 &&
+           p->classes[p->ops[s->calls[at]].cls].base == CT_OP_SEND;
+}
+
+/* Its last gradient is sent to the stage before once others are summed. */
+bool ct_tail_kind(const struct ct_stream *s, int at)
+{
+    const struct ct_kind *kind = ct_kind_at(s, at);
+
+    return kind->gathers || (kind->small && kind->reduces) ||
+           (kind->p2p && !kind->varied && sends(s, at));
+}
+
+/* Calls after place at, until last, that may belong to the step it is in: other
+ * scalars, and parameters that are not gathered again in the next one. Where
+ * computing comes first, they do not. */
+static int count_tail(const struct ct_stream *s, int at, int last)
+{
+    int end = at + 1;
+
+    while (end < last && ct_tail_kind(s, end) &&
+           ct_stream_begin(s, end) - ct_stream_end(s, end - 1) < COMPUTING_NS &&
+           !(ct_kind_at(s, end)->gathers && comes_again(s, end, last)))
+        end++;
+    return end - at - 1;
+}
+
+/* As many as after half of the places at least. */
+static void add_tail(const struct ct_stream *s, struct ct_anchor *anchor)
+{
+    const struct ct_places p = ct_places_of(s, anchor);
+    const int n = p.n - 1 < MANY_PLACES ? p.n - 1 : MANY_PLACES;
+    int64_t tails[MANY_PLACES];
+    int i;
+
+    for (i = 0; i < n; i++) {
+        const int at = p.at[p.n - 2 - i];
+
+        tails[i] = count_tail(s, at, p.at[p.n - 1 - i]);
+    }
+    anchor->after = n > 0 ? (int)ct_nth(tails, n, n / 2) : 0;
+}
+
+bool ct_stream_anchor(const struct ct_stream *s, int steps,
+                      struct ct_period *period)
+{
+    if (!ct_stream_period(s, steps, period))
         return false;
-    move_to_end(s, anchor);
+    move_to_end(s, &period->anchor);
+    add_tail(s, &period->anchor);
     return true;
 }

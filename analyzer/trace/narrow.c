@@ -42,7 +42,8 @@ static void choose_graph_launches(const struct narrowing *n,
     for (i = 0; i < p->ngraph_launches; i++) {
         const int64_t enter_ns = p->graph_launches[i].enter_ns;
 
-        keep[i] = has_step(n->selection, ct_graph_step_at(p, enter_ns)) &&
+        keep[i] = has_step(n->selection,
+                           ct_step_number(p, ct_graph_step_at(p, enter_ns))) &&
                   has_time(n, p, enter_ns);
     }
     ct_keep_graph_launches(p, keep);
@@ -57,14 +58,14 @@ static bool has_op(const struct narrowing *n, const struct ct_process *p,
 
     if (graph != CT_NONE && ran[graph])
         return p->graphs[graph].runs > 0;
-    return has_step(n->selection, ct_op_step(p, op)) &&
+    return has_step(n->selection, ct_step_number(p, ct_op_step(p, op))) &&
            has_time(n, p, op->enter_ns);
 }
 
 static bool has_whole_step(const struct narrowing *n,
                            const struct ct_process *p, int step)
 {
-    return has_step(n->selection, step) &&
+    return has_step(n->selection, ct_step_number(p, step)) &&
            has_time(n, p, p->steps[step].first_ns) &&
            has_time(n, p, p->steps[step].last_ns);
 }

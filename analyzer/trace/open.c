@@ -190,9 +190,10 @@ static void find_steps(struct ct_trace *trace, struct ct_job *job,
         if (!whole || whole[job->processes[i]])
             asked.processes[asked.nprocesses++] = job->processes[i];
     ct_trace_steps(trace, &asked);
-    job->nsteps = asked.nsteps;
-    job->step_ns = asked.step_ns;
     free(asked.processes);
+    asked.processes = job->processes;
+    asked.nprocesses = job->nprocesses;
+    *job = asked;
 }
 
 /* whole, per process: its ops are all there; NULL: of all they are. */

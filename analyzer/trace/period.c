@@ -1,22 +1,20 @@
 /*
- * Where training steps begin and end, per process, from the sequence of its
- * calls alone (research/model.md 2.5, the anchor method).
+ * What happens at a regular distance in the sequence of a process's calls
+ * (research/model.md 2.5, the anchor method).
  *
  *   token   what a call is: (communicator, op, count, reduction, peer)
- *   anchor  a token that occurs once per step; a step is what follows an
+ *   anchor  a token that occurs once per period; a period is what follows an
  *           anchor up to and including the next
  *
  * Candidates are tokens that occur at least three times at a regular distance,
- * rarest first; set-up before and evaluations between do not disturb. The first
- * that holds is taken:
+ * rarest first; set-up before and evaluations between do not disturb. One holds
+ * if
  *   - most segments between its occurrences end with the same multiset of
- *     tokens,
+ *     calls,
  *   - a segment holds a collective and more than one token: a run of equal
  *     calls, or a ping-pong, is a benchmark, not a step,
  *   - segments cover most of the calls of their sort: a size of a sweep is as
  *     regular as a step, but the other sizes lie outside.
- * Of all tokens that occur once per step, the last of the step is the anchor:
- * a collective, the one before the longest way to the next of them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,19 +26,15 @@
 
 #define MIN_OCCURRENCES 3
 /* Of distances, equal within TOLERANCE: an evaluation after every second step
- * lengthens half of them. */
-#define REGULAR_SHARE 0.5
+ * lengthens half of them, a checkpoint some more. */
+#define REGULAR_SHARE 0.4
 
 #define TOLERANCE 0.02    /* of the distance, at least one call */
 #define COMMON_SHARE 0.6  /* of all calls: a token too common */
 #define COVERED_SHARE 0.6 /* of the calls that are like those of a step */
-
-static int by_hash(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
+#define MOST_LEVELS 16
+#define NEARLY_ALL 0.95
+#define MOST_OTHERS 8 /* tokens of one period to compare */
 
 struct ct_places ct_places_of(const struct ct_stream *s,
                               const struct ct_anchor *anchor)
@@ -58,109 +52,140 @@ static bool is_near(int64_t distance, int64_t usual)
     return fabs((double)(distance - usual)) <= slack;
 }
 
-/* The distance that most are near to, if any: it is one of these quantiles. Of
- * as many, the shortest: what comes between steps makes longer ones. */
-static int64_t usual_distance(struct ct_places p)
+/* A quarter, half and three quarters of the distances are not longer than the
+ * next three. */
+static void usual_distances(struct ct_places p, int64_t usual[3])
 {
-    int n = p.n - 1, best = 0, q, i;
-    int64_t *distances = ct_alloc((size_t)n, sizeof(*distances)), usual = 0;
+    int n = p.n - 1, q, i;
+    int64_t *distances = ct_alloc((size_t)n, sizeof(*distances));
 
     for (i = 0; i < n; i++)
         distances[i] = p.at[i + 1] - p.at[i];
-    for (q = 1; q <= 3; q++) {
-        int64_t distance = ct_nth(distances, n, (int64_t)n * q / 4);
-        int near = 0;
-
-        for (i = 0; i < n; i++)
-            near += is_near(distances[i], distance);
-        if (near > best) {
-            best = near;
-            usual = distance;
-        }
-    }
+    for (q = 0; q < 3; q++)
+        usual[q] = ct_nth(distances, n, (int64_t)n * (q + 1) / 4);
     free(distances);
-    return usual;
 }
 
-/* Most distances are alike, once those before the first that is are skipped:
- * a token of the steps may also occur during set-up. */
-bool ct_anchor_regular(const struct ct_stream *s, struct ct_anchor *anchor)
+/* Most distances are like this one, once those before the first that is are
+ * skipped: a token of the steps may also occur during set-up. */
+bool ct_anchor_has(const struct ct_stream *s, struct ct_anchor *anchor,
+                   int64_t distance)
 {
-    struct ct_places p = ct_places_of(s, anchor), later = p;
+    struct ct_places p;
     int i, near = 0;
 
-    later.at += p.n / 2 - 1;
-    later.n -= p.n / 2 - 1;
-    anchor->distance = usual_distance(later);
-    while (p.n > 1 && !is_near(p.at[1] - p.at[0], anchor->distance)) {
+    anchor->distance = distance;
+    anchor->skip = 0;
+    p = ct_places_of(s, anchor);
+    while (p.n > 1 && !is_near(p.at[1] - p.at[0], distance)) {
         anchor->skip++;
         p = ct_places_of(s, anchor);
     }
     for (i = 0; i < p.n - 1; i++)
-        near += is_near(p.at[i + 1] - p.at[i], anchor->distance);
+        near += is_near(p.at[i + 1] - p.at[i], distance);
     return p.n >= MIN_OCCURRENCES && near >= REGULAR_SHARE * (p.n - 1);
 }
 
-static uint64_t segment_hash(const struct ct_stream *s, int first, int last)
+/* The shortest distance that will do: what comes between steps makes longer
+ * ones. Set-up is early, so that later ones tell. */
+bool ct_anchor_regular(const struct ct_stream *s, struct ct_anchor *anchor)
 {
-    return s->hashes[last + 1] - s->hashes[first];
+    struct ct_places later = ct_places_of(s, anchor);
+    int64_t usual[3];
+    int q;
+
+    later.at += later.n / 2 - 1;
+    later.n -= later.n / 2 - 1;
+    usual_distances(later, usual);
+    for (q = 0; q < 3; q++)
+        if (ct_anchor_has(s, anchor, usual[q]))
+            return true;
+    return false;
 }
 
-/* The multiset that most segments between places hold, and how many do. */
-static int usual_segment(const struct ct_stream *s, struct ct_places p,
-                         uint64_t *hash_p)
+static uint64_t between(const uint64_t *hashes, int first, int last)
 {
-    int n = p.n - 1, i, run = 0, best = 0;
-    uint64_t *hashes = ct_alloc((size_t)n, sizeof(*hashes));
+    return hashes[last + 1] - hashes[first];
+}
 
-    for (i = 0; i < n; i++)
-        hashes[i] = segment_hash(s, p.at[i] + 1, p.at[i + 1]);
-    qsort(hashes, (size_t)n, sizeof(*hashes), by_hash);
+struct segment {
+    uint64_t hash;
+    int length;
+};
+
+static int by_hash(const void *left, const void *right)
+{
+    const struct segment *a = left, *b = right;
+
+    return (a->hash > b->hash) - (a->hash < b->hash);
+}
+
+/* The multiset that most segments hold that are as long as usual, of several
+ * the smallest; how many do. */
+static int usual_segment(const struct ct_stream *s, struct ct_places p,
+                         int64_t distance, uint64_t *hash_p, int *n_p)
+{
+    struct segment *segments = ct_alloc((size_t)p.n, sizeof(*segments));
+    int i, n = 0, run = 0, best = 0, length = 0;
+
+    for (i = 0; i + 1 < p.n; i++)
+        if (is_near(p.at[i + 1] - p.at[i], distance))
+            segments[n++] =
+                (struct segment){between(s->hashes, p.at[i] + 1, p.at[i + 1]),
+                                 p.at[i + 1] - p.at[i]};
+    qsort(segments, (size_t)n, sizeof(*segments), by_hash);
     for (i = 0; i < n; i++) {
-        run = i && hashes[i] == hashes[i - 1] ? run + 1 : 1;
-        if (run > best) {
+        const struct segment *segment = &segments[i];
+
+        run = i && segment->hash == segment[-1].hash ? run + 1 : 1;
+        if (run > best || (run == best && segment->length < length)) {
             best = run;
-            *hash_p = hashes[i];
+            length = segment->length;
+            *hash_p = segment->hash;
         }
     }
-    free(hashes);
+    free(segments);
+    *n_p = n;
     return best;
 }
 
-/* Index in places of the first segment that is the usual one. */
-static int usual_at(const struct ct_stream *s, struct ct_places p,
-                    uint64_t usual)
-{
-    int i = 0;
-
-    while (segment_hash(s, p.at[i] + 1, p.at[i + 1]) != usual)
-        i++;
-    return i;
-}
-
-void ct_anchor_measure(const struct ct_stream *s, struct ct_anchor *anchor,
-                       int *equal_p)
+bool ct_anchor_measure(const struct ct_stream *s, struct ct_anchor *anchor)
 {
     struct ct_places p = ct_places_of(s, anchor);
-    int i;
+    int i = 0, n, equal, left;
 
-    *equal_p = usual_segment(s, p, &anchor->usual);
-    i = usual_at(s, p, anchor->usual);
+    equal = usual_segment(s, p, anchor->distance, &anchor->usual, &n);
+    if (!equal)
+        return false;
+    /* One of the middle: the first may be slow. */
+    for (left = equal / 2;; i++)
+        if (between(s->hashes, p.at[i] + 1, p.at[i + 1]) == anchor->usual &&
+            left-- == 0)
+            break;
+    anchor->at = p.at[i + 1];
     anchor->length = p.at[i + 1] - p.at[i];
+    anchor->usual_kinds = between(s->kind_hashes, p.at[i] + 1, p.at[i + 1]);
+    return equal > 1 && 2 * equal >= n;
 }
 
-/* Segments that end with a usual step: an evaluation may stand before it. */
+/* Segments that end with a usual step, its messages of whatever size: an
+ * evaluation may stand before it, the last micro-batch be smaller. */
 static int usual_ends(const struct ct_stream *s, const struct ct_anchor *anchor)
 {
     struct ct_places p = ct_places_of(s, anchor);
+    int *usual =
+        ct_segment_kinds(s, anchor->at + 1 - anchor->length, anchor->at);
     int i, n = 0;
 
     for (i = 0; i + 1 < p.n; i++) {
-        int first = p.at[i + 1] + 1 - anchor->length;
+        const int last = p.at[i + 1], start = last + 1 - anchor->length;
 
-        n += first > p.at[i] &&
-             segment_hash(s, first, p.at[i + 1]) == anchor->usual;
+        n += (start > p.at[i] &&
+              between(s->kind_hashes, start, last) == anchor->usual_kinds) ||
+             ct_segment_alike(s, anchor, usual, start, last) ||
+             ct_segment_alike(s, anchor, usual, p.at[i] + 1, last);
     }
+    free(usual);
     return n;
 }
 
@@ -169,16 +194,13 @@ static int usual_ends(const struct ct_stream *s, const struct ct_anchor *anchor)
 static bool look_into(const struct ct_stream *s, const struct ct_anchor *anchor,
                       bool *sorts)
 {
-    struct ct_places p = ct_places_of(s, anchor);
     bool collective = false, varied = false;
-    int i = usual_at(s, p, anchor->usual), o;
+    int o;
 
-    for (o = p.at[i] + 1; o <= p.at[i + 1]; o++) {
-        const struct ct_token *t = &s->tokens[ct_token_at(s, o)];
-
-        collective |= t->collective;
-        varied |= ct_token_at(s, o) != anchor->token;
-        sorts[t->sort] = true;
+    for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++) {
+        collective |= ct_kind_at(s, o)->collective;
+        varied |= s->token_at[o] != anchor->token;
+        sorts[s->tokens[s->token_at[o]].sort] = true;
     }
     return collective && varied;
 }
@@ -192,36 +214,30 @@ static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
     int o, alike = 0, inside = 0;
 
     for (o = 0; o < s->n; o++)
-        if (sorts[s->tokens[ct_token_at(s, o)].sort]) {
+        if (sorts[s->tokens[s->token_at[o]].sort]) {
             alike++;
             inside += o >= first && o <= last;
         }
     return alike ? (double)inside / alike : 0;
 }
 
-/* Whether a regular token can be the anchor; sorts gets the sorts of a step.
- */
-static bool holds(const struct ct_stream *s, struct ct_anchor *anchor,
+/* Whether a regular token can be the anchor; sorts is for its use. */
+static bool holds(const struct ct_stream *s, struct ct_level *level,
                   bool *sorts)
 {
-    int equal, n = ct_places_of(s, anchor).n - 1;
-
-    ct_anchor_measure(s, anchor, &equal);
-    if (2 * equal < n || usual_ends(s, anchor) < CT_EQUAL_SHARE * n)
+    if (!ct_anchor_measure(s, &level->anchor))
+        return false;
+    level->equal = (double)usual_ends(s, &level->anchor) / (level->n - 1);
+    if (level->equal < CT_EQUAL_SHARE)
         return false;
     memset(sorts, 0, (size_t)s->nsorts * sizeof(*sorts));
-    return look_into(s, anchor, sorts) &&
-           covered(s, anchor, sorts) >= COVERED_SHARE;
+    return look_into(s, &level->anchor, sorts) &&
+           covered(s, &level->anchor, sorts) >= COVERED_SHARE;
 }
-
-struct candidate {
-    int n; /* occurrences in steps */
-    struct ct_anchor anchor;
-};
 
 static int rarest_first(const void *left, const void *right)
 {
-    const struct candidate *a = left, *b = right;
+    const struct ct_level *a = left, *b = right;
 
     if (a->n != b->n)
         return a->n < b->n ? -1 : 1;
@@ -230,14 +246,14 @@ static int rarest_first(const void *left, const void *right)
 
 /* Tokens that occur at a regular distance. More than every second call is no
  * end of a step. */
-static struct candidate *find_candidates(const struct ct_stream *s, int *n_p)
+static struct ct_level *find_candidates(const struct ct_stream *s, int *n_p)
 {
-    struct candidate *found = ct_alloc((size_t)s->ntokens, sizeof(*found));
+    struct ct_level *found = ct_alloc((size_t)s->ntokens, sizeof(*found));
     int t;
 
     *n_p = 0;
     for (t = 0; t < s->ntokens; t++) {
-        struct candidate *c = &found[*n_p];
+        struct ct_level *c = &found[*n_p];
 
         if (s->tokens[t].n < MIN_OCCURRENCES ||
             s->tokens[t].n > COMMON_SHARE * s->n)
@@ -252,47 +268,85 @@ static struct candidate *find_candidates(const struct ct_stream *s, int *n_p)
     return found;
 }
 
-static bool has_all(const bool *sorts, const bool *wanted, int n)
-{
-    int i;
-
-    for (i = 0; i < n; i++)
-        if (wanted[i] && !sorts[i])
-            return false;
-    return true;
-}
-
 static bool is_wanted(int n, int steps)
 {
     return !steps || (n >= steps && n <= steps + steps / 4 + 2);
 }
 
-/* The rarest token that holds; if steps is not 0, one that gives about that
- * many steps.
- * What happens every few steps (an evaluation, a checkpoint) is as regular as
- * a step, and rarer. The step inside is known by holding the same sorts of
- * calls, at least twice as often; a micro-batch lacks some. */
-bool ct_stream_period(const struct ct_stream *s, int steps,
-                      struct ct_anchor *anchor)
+/* Whether another token of the same period is there. */
+static bool is_known(const struct ct_levels *levels, const struct ct_level *c)
+{
+    const struct ct_level *last;
+
+    if (!levels->n)
+        return false;
+    last = &levels->levels[levels->n - 1];
+    return c->n <= last->n + 1 &&
+           is_near(c->anchor.distance, last->anchor.distance);
+}
+
+static void describe(const struct ct_stream *s, struct ct_level *level)
+{
+    const struct ct_anchor *anchor = &level->anchor;
+    bool *seen = ct_alloc((size_t)s->ntokens, sizeof(*seen));
+    int o;
+
+    level->calls = ct_alloc((size_t)s->nkinds, sizeof(*level->calls));
+    for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++) {
+        const struct ct_kind *kind = ct_kind_at(s, o);
+
+        level->calls[kind - s->kinds]++;
+        level->sizes += kind->sums && !kind->small && !seen[s->token_at[o]];
+        level->scatters |= kind->scatters;
+        seen[s->token_at[o]] = true;
+    }
+    free(seen);
+}
+
+/* Of two tokens of one period the one whose segments are more alike. */
+static void add_level(const struct ct_stream *s, struct ct_level *c,
+                      bool *sorts, struct ct_levels *levels)
+{
+    struct ct_level *last = &levels->levels[levels->n - 1];
+    const bool known = is_known(levels, c);
+
+    if (known && (last->equal > NEARLY_ALL || ++last->others > MOST_OTHERS))
+        return;
+    if (!holds(s, c, sorts) || (known && c->equal <= last->equal))
+        return;
+    if (known) {
+        c->others = last->others;
+        free(last->calls);
+        *last = *c;
+    } else {
+        last = &levels->levels[levels->n++];
+        *last = *c;
+    }
+    describe(s, last);
+}
+
+void ct_levels_find(const struct ct_stream *s, int steps,
+                    struct ct_levels *levels)
 {
     bool *sorts = ct_alloc((size_t)s->nsorts, sizeof(*sorts));
-    bool *wanted = ct_alloc((size_t)s->nsorts, sizeof(*wanted));
-    struct candidate *candidates;
-    int i, n, fewest = 0;
+    struct ct_level *candidates;
+    int i, n;
 
+    *levels = (struct ct_levels){
+        .levels = ct_alloc(MOST_LEVELS, sizeof(*levels->levels))};
     candidates = find_candidates(s, &n);
-    for (i = 0; i < n; i++) {
-        struct candidate *c = &candidates[i];
-
-        if (!is_wanted(c->n, steps) || c->n < fewest ||
-            !holds(s, &c->anchor, sorts) || !has_all(sorts, wanted, s->nsorts))
-            continue;
-        *anchor = c->anchor;
-        memcpy(wanted, sorts, (size_t)s->nsorts * sizeof(*sorts));
-        fewest = 2 * c->n - 1;
-    }
+    for (i = 0; i < n && levels->n < MOST_LEVELS; i++)
+        if (is_wanted(candidates[i].n, steps))
+            add_level(s, &candidates[i], sorts, levels);
     free(candidates);
     free(sorts);
-    free(wanted);
-    return fewest > 0;
+}
+
+void ct_levels_release(struct ct_levels *levels)
+{
+    int i;
+
+    for (i = 0; i < levels->n; i++)
+        free(levels->levels[i].calls);
+    free(levels->levels);
 }

@@ -1,5 +1,8 @@
 /* Steps from the anchors of each process, and what all processes agree on. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/arena.h"
 #include "trace/parallel.h"
@@ -11,116 +14,80 @@
  * the rest (helpers, ranks that died early) then has none. */
 #define AGREEING_SHARE 0.8
 
+/* Below it, there are none. */
+#define LEAST_CONFIDENCE 0.6
+#define FORWARDS_SHARE 0.9
+#define MANY_STEPS 5
+#define UNCERTAIN 0.75 /* where some steps begin or end */
+
+/* A first step that takes so much longer than the usual one warms up. */
+#define SLOW 1.5
+#define MOST_WARM_UPS 5
+
+const char *const ct_step_kinds[] = {[CT_STEP_STEADY] = "steady",
+                                     [CT_STEP_WARM_UP] = "warm-up",
+                                     [CT_STEP_EVALUATION] = "evaluation",
+                                     [CT_STEP_CHECKPOINT] = "checkpoint",
+                                     [CT_STEP_FORWARD] = "forward",
+                                     [CT_STEP_OTHER] = "other",
+                                     [CT_STEP_CUT] = "cut"};
+
+/* What one process says. */
+struct found {
+    bool any, trains;
+    double confidence;
+    const char *doubt;
+    struct ct_micro micro;
+};
+
 struct cutting {
     struct ct_trace *trace;
     struct ct_job *job;
-    int expected; /* steps to look for; 0: any */
+    struct found *found; /* per process of the job */
+    int expected;        /* steps to look for; 0: any */
+    enum ct_step_kind kind;
 };
 
-static struct ct_step_row *add_step(struct ct_process *p, int *capacity,
-                                    int first, int last, enum ct_step_kind kind)
+static struct ct_process *process_at(const struct cutting *c, int i)
 {
-    p->steps = ct_grow(p->steps, capacity, p->nsteps, sizeof(*p->steps));
-    p->steps[p->nsteps] =
-        (struct ct_step_row){.first_op = first, .last_op = last, .kind = kind};
-    return &p->steps[p->nsteps++];
+    return &c->trace->processes[c->job->processes[i]];
 }
 
-/* The calls first..last, places in the sequence, end with an anchor. They are a
- * step if they are what a step usually is. Something before a usual step
- * (initialisation, evaluation, a checkpoint) is not part of it. */
-static void cut_segment(const struct ct_stream *s,
-                        const struct ct_anchor *anchor, int *capacity,
-                        int first, int last)
+static void look_at_end(const struct ct_stream *stream,
+                        const struct ct_anchor *anchor, struct found *found)
 {
-    struct ct_process *p = s->process;
-    int start = last + 1 - anchor->length;
-    bool usual = start >= first &&
-                 s->hashes[last + 1] - s->hashes[start] == anchor->usual;
-    enum ct_step_kind kind = p->nsteps ? CT_STEP_OTHER : CT_STEP_WARM_UP;
+    const char *doubt;
+    const double ends = ct_stream_ends(stream, anchor, &doubt);
 
-    if (!usual) {
-        /* Before the first steady step: short ones are set-up, of long ones
-         * only the end can be the first step. */
-        if (kind == CT_STEP_WARM_UP && 2 * (last + 1 - first) < anchor->length)
-            return;
-        if (kind == CT_STEP_WARM_UP && start - first > anchor->length)
-            first = start;
-        add_step(p, capacity, first, last, kind);
-        return;
-    }
-    if (start > first && p->nsteps)
-        add_step(p, capacity, first, start - 1, CT_STEP_OTHER);
-    add_step(p, capacity, start, last, CT_STEP_STEADY);
-}
-
-/* One clock for all steps of a process: the GPU's if it timed most anchors.
- * What a live or dead process had not finished on the GPU by the end are then
- * no steps. Returns the number of anchors to use. */
-static int choose_clock(struct ct_stream *s, const int *at, int n)
-{
-    int i, timed = 0;
-
-    for (i = 0; i < n; i++)
-        timed += ct_stream_timed(s, at[i]);
-    s->on_gpu = 2 * timed > n;
-    while (s->on_gpu && n && !ct_stream_timed(s, at[n - 1]))
-        n--;
-    return n;
-}
-
-static void time_steps(const struct ct_stream *s)
-{
-    struct ct_process *p = s->process;
-    int i;
-
-    for (i = 0; i < p->nsteps; i++) {
-        struct ct_step_row *step = &p->steps[i];
-
-        step->start_ns = i && step[-1].last_op + 1 == step->first_op
-                             ? step[-1].end_ns
-                             : ct_stream_begin(s, step->first_op);
-        step->end_ns = ct_stream_end(s, step->last_op);
-        step->first_ns = ct_stream_enter(s, step->first_op);
-        step->last_ns = ct_stream_enter(s, step->last_op);
-    }
-}
-
-/* From places in the sequence to ops. */
-static void find_ops(const struct ct_stream *s)
-{
-    struct ct_process *p = s->process;
-    int i;
-
-    for (i = 0; s->calls && i < p->nsteps; i++) {
-        p->steps[i].first_op = ct_stream_op(s, p->steps[i].first_op);
-        p->steps[i].last_op = ct_stream_op(s, p->steps[i].last_op + 1) - 1;
+    if (ends < found->confidence) {
+        found->confidence = ends;
+        found->doubt = doubt;
     }
 }
 
 static void cut_process(void *context, int i)
 {
-    struct cutting *cutting = context;
-    struct ct_process *p =
-        &cutting->trace->processes[cutting->job->processes[i]];
+    struct cutting *c = context;
+    struct found *found = &c->found[i];
     struct ct_stream stream;
-    struct ct_anchor anchor;
-    int k, first = 0, capacity = 0;
+    struct ct_period period;
 
-    ct_stream_init(&stream, p);
+    *found = (struct found){.micro = {.n = CT_NONE, .ns = CT_NO_TIME}};
+    ct_stream_init(&stream, process_at(c, i), c->job,
+                   c->kind != CT_STEP_FORWARD);
     /* Untimed processes have no start anywhere; mixed ones are asked again. */
     stream.on_gpu = true;
-    if (ct_stream_anchor(&stream, cutting->expected, &anchor)) {
-        const struct ct_token *token = &stream.tokens[anchor.token];
-        const int *at = stream.positions + token->first;
-        int n = choose_clock(&stream, at, token->n);
-
-        for (k = 0; k < n; k++) {
-            cut_segment(&stream, &anchor, &capacity, first, at[k]);
-            first = at[k] + 1;
-        }
-        time_steps(&stream);
-        find_ops(&stream);
+    if (ct_stream_anchor(&stream, c->expected, &period) &&
+        (c->kind != CT_STEP_FORWARD ||
+         ct_stream_forwards(&stream, &period.anchor))) {
+        found->any = true;
+        found->confidence = period.confidence;
+        found->doubt = period.doubt;
+        if (c->kind != CT_STEP_FORWARD)
+            look_at_end(&stream, &period.anchor, found);
+        found->trains = ct_stream_trains(&stream, &period.anchor);
+        ct_stream_cut(&stream, &period.anchor, c->kind);
+        found->micro = ct_stream_micro(&stream, &period.anchor);
     }
     ct_stream_release(&stream);
 }
@@ -132,44 +99,66 @@ static void forget_steps(struct ct_process *p)
     p->nsteps = 0;
 }
 
-static int steady_steps(const struct ct_process *p)
+static void forget_all(const struct cutting *c)
+{
+    int i;
+
+    for (i = 0; i < c->job->nprocesses; i++)
+        forget_steps(process_at(c, i));
+}
+
+static int count_kind(const struct ct_process *p, enum ct_step_kind kind)
 {
     int i, n = 0;
 
     for (i = 0; i < p->nsteps; i++)
-        n += p->steps[i].kind == CT_STEP_STEADY;
+        n += p->steps[i].kind == kind;
     return n;
 }
 
-static int by_int(const void *left, const void *right)
+static int steady_steps(const struct ct_process *p)
 {
-    int a = *(const int *)left, b = *(const int *)right;
-
-    return (a > b) - (a < b);
+    return count_kind(p, CT_STEP_STEADY);
 }
 
-/* The number of steps that most processes with calls have, 0 among them. */
+struct vote {
+    int steps;
+    double weight;
+};
+
+static int by_steps(const void *left, const void *right)
+{
+    const struct vote *a = left, *b = right;
+
+    return (a->steps > b->steps) - (a->steps < b->steps);
+}
+
+/* The number of steps that most processes with calls have, 0 among them; who
+ * is sure of it counts more. */
 static int most_common(const struct cutting *c, int *active_p)
 {
-    int n = c->job->nprocesses, i, k = 0, run = 0, best = 0, value = 0;
-    int *counts = ct_alloc((size_t)n, sizeof(*counts));
+    int n = c->job->nprocesses, i, k = 0, value = 0;
+    struct vote *votes = ct_alloc((size_t)n, sizeof(*votes));
+    double run = 0, best = 0;
 
     for (i = 0; i < n; i++) {
-        const struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+        const struct found *f = &c->found[i];
 
-        if (p->nops)
-            counts[k++] = steady_steps(p);
+        if (process_at(c, i)->nops)
+            votes[k++] = (struct vote){steady_steps(process_at(c, i)),
+                                       f->any ? f->confidence : .5};
     }
-    qsort(counts, (size_t)k, sizeof(*counts), by_int);
+    qsort(votes, (size_t)k, sizeof(*votes), by_steps);
     for (i = 0; i < k; i++) {
-        run = i && counts[i] == counts[i - 1] ? run + 1 : 1;
+        run = i && votes[i].steps == votes[i - 1].steps ? run + votes[i].weight
+                                                        : votes[i].weight;
         if (run >= best) {
             best = run;
-            value = counts[i];
+            value = votes[i].steps;
         }
     }
     *active_p = k;
-    free(counts);
+    free(votes);
     return value;
 }
 
@@ -190,7 +179,7 @@ static void search_again(struct cutting *c, int expected)
 
     c->expected = expected;
     for (i = 0; i < c->job->nprocesses; i++) {
-        struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+        struct ct_process *p = process_at(c, i);
 
         if (p->nops && !agrees(p, expected)) {
             forget_steps(p);
@@ -199,46 +188,96 @@ static void search_again(struct cutting *c, int expected)
     }
 }
 
-static void agree(struct cutting *c)
+static void no_steps(const struct cutting *c, const char *why)
+{
+    forget_all(c);
+    c->job->nsteps = 0;
+    c->job->no_steps = ct_arena_text(c->trace->arena, why, strlen(why));
+}
+
+static bool any_trains(const struct cutting *c)
+{
+    int i;
+
+    for (i = 0; i < c->job->nprocesses; i++)
+        if (c->found[i].trains)
+            return true;
+    return false;
+}
+
+/* Sets the number of steps, where enough processes have them. */
+static bool agree(struct cutting *c)
 {
     int active, agreeing = 0, i, fewest = INT32_MAX;
     int expected = most_common(c, &active);
+    char why[160];
 
-    if (expected)
-        search_again(c, expected);
+    if (!expected) {
+        no_steps(c,
+                 "no operation recurs regularly enough to mark training steps");
+        return false;
+    }
+    search_again(c, expected);
     for (i = 0; i < c->job->nprocesses; i++) {
-        struct ct_process *p = &c->trace->processes[c->job->processes[i]];
+        struct ct_process *p = process_at(c, i);
         int n = steady_steps(p);
 
-        if (expected && agrees(p, expected)) {
+        if (agrees(p, expected)) {
             agreeing++;
             fewest = n < fewest ? n : fewest;
         } else {
             forget_steps(p);
         }
     }
-    if (agreeing && agreeing >= AGREEING_SHARE * active) {
-        c->job->nsteps = fewest;
-        return;
+    if (!agreeing || agreeing < AGREEING_SHARE * active) {
+        snprintf(why, sizeof(why),
+                 "%d of %d processes have about %d periods of equal calls, the "
+                 "others not",
+                 agreeing, active, expected);
+        no_steps(c, why);
+        return false;
     }
-    for (i = 0; i < c->job->nprocesses; i++)
-        forget_steps(&c->trace->processes[c->job->processes[i]]);
+    c->job->nsteps = fewest;
+    c->job->step_confidence = (double)agreeing / active;
+    return true;
 }
 
-static int64_t median_duration(const struct ct_trace *trace,
-                               const struct ct_job *job)
+/* Of the processes that are in: how sure they are, and the doubt of one that
+ * is not. */
+static double confidence_of(const struct cutting *c, const char **doubt_p)
+{
+    double sum = 0;
+    int i, n = 0;
+
+    *doubt_p = NULL;
+    for (i = 0; i < c->job->nprocesses; i++) {
+        if (!process_at(c, i)->nsteps)
+            continue;
+        sum += c->found[i].confidence;
+        n++;
+        if (c->found[i].doubt)
+            *doubt_p = c->found[i].doubt;
+    }
+    return n ? sum / n : 0;
+}
+
+static int64_t median_duration(const struct cutting *c, enum ct_step_kind kind,
+                               int number)
 {
     int64_t *durations = NULL, middle = CT_NO_TIME;
     int i, k, n = 0, capacity = 0;
 
-    for (i = 0; i < job->nprocesses; i++) {
-        const struct ct_process *p = &trace->processes[job->processes[i]];
+    for (i = 0; i < c->job->nprocesses; i++) {
+        const struct ct_process *p = process_at(c, i);
 
         for (k = 0; k < p->nsteps; k++) {
-            if (p->steps[k].kind != CT_STEP_STEADY)
+            if (p->steps[k].kind != kind ||
+                (number != CT_NONE && p->steps[k].number != number))
                 continue;
             durations = ct_grow(durations, &capacity, n, sizeof(*durations));
             durations[n++] = p->steps[k].end_ns - p->steps[k].start_ns;
+            if (number != CT_NONE)
+                break;
         }
     }
     if (n)
@@ -247,14 +286,172 @@ static int64_t median_duration(const struct ct_trace *trace,
     return middle;
 }
 
+static void warm_up(const struct cutting *c, int number)
+{
+    int i, k;
+
+    for (i = 0; i < c->job->nprocesses; i++) {
+        struct ct_process *p = process_at(c, i);
+
+        for (k = 0; k < p->nsteps && p->steps[k].number <= number; k++)
+            if (p->steps[k].number == number)
+                p->steps[k].kind = CT_STEP_WARM_UP;
+    }
+}
+
+static void count_steps(const struct cutting *c)
+{
+    int i, fewest = INT32_MAX;
+
+    for (i = 0; i < c->job->nprocesses; i++) {
+        const int n = steady_steps(process_at(c, i));
+
+        if (n && n < fewest)
+            fewest = n;
+    }
+    c->job->nsteps = fewest == INT32_MAX ? 0 : fewest;
+}
+
+static bool is_slow(const struct cutting *c, int number, int64_t usual)
+{
+    const int64_t ns = median_duration(c, CT_STEP_STEADY, number);
+
+    return ns != CT_NO_TIME && (double)ns > SLOW * (double)usual;
+}
+
+/* The first steps that are slow; the very first may have begun before its first
+ * call. */
+static void find_warm_ups(const struct cutting *c)
+{
+    const int64_t usual = median_duration(c, CT_STEP_STEADY, CT_NONE);
+    int number = MOST_WARM_UPS;
+
+    while (number >= 0 && !(is_slow(c, number, usual) &&
+                            (number < 2 || is_slow(c, number - 1, usual))))
+        number--;
+    for (; number >= 0 && 2 * (number + 1) < c->job->nsteps; number--)
+        warm_up(c, number);
+    count_steps(c);
+}
+
+static int divisor(int a, int b)
+{
+    return b ? divisor(b, a % b) : a;
+}
+
+/* Ranks that see no micro-batches do not count; stages of an interleaved
+ * pipeline see each several times, not all as often. */
+static void find_micro_batches(const struct cutting *c)
+{
+    struct ct_job *job = c->job;
+    int64_t *ns = ct_alloc((size_t)job->nprocesses, sizeof(*ns));
+    int i, n = 0, pipeline = 0, row = CT_NONE;
+
+    for (i = 0; i < job->nprocesses; i++) {
+        const struct ct_micro *micro = &c->found[i].micro;
+
+        if (!process_at(c, i)->nsteps || micro->n <= 0)
+            continue;
+        if (micro->pipeline)
+            pipeline = divisor(pipeline, micro->n);
+        else if (row == CT_NONE || micro->n < row)
+            row = micro->n;
+        if (micro->ns != CT_NO_TIME)
+            ns[n++] = micro->ns;
+    }
+    job->step_micro_batches = pipeline ? pipeline : row;
+    if (n)
+        job->micro_batch_ns = ct_nth(ns, n, n / 2);
+    free(ns);
+}
+
+static void find_steps(struct cutting *c)
+{
+    struct ct_job *job = c->job;
+    const char *doubt;
+    char why[160];
+    bool certain;
+
+    if (!agree(c))
+        return;
+    if (!any_trains(c)) {
+        no_steps(c, "no gradients, norm or loss is summed");
+        job->step_confidence = 0;
+        return;
+    }
+    job->step_confidence *= confidence_of(c, &doubt);
+    job->step_confidence *= ct_steps_number(c->trace, job, &certain);
+    if (!certain)
+        job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
+    if (job->nsteps < MANY_STEPS)
+        job->step_confidence *= 1 - .05 * (MANY_STEPS - job->nsteps);
+    if (job->step_confidence < LEAST_CONFIDENCE) {
+        snprintf(why, sizeof(why), "%d periods of equal calls, but %s",
+                 job->nsteps,
+                 doubt ? doubt : "too few, or not on all processes alike");
+        no_steps(c, why);
+        return;
+    }
+    find_warm_ups(c);
+    find_micro_batches(c);
+}
+
+/* Share of the calls since the first forward pass that is in any. */
+static double covered_by_forwards(const struct cutting *c)
+{
+    int64_t inside = 0, all = 0;
+    int i, k;
+
+    for (i = 0; i < c->job->nprocesses; i++) {
+        const struct ct_process *p = process_at(c, i);
+
+        if (!p->nsteps)
+            continue;
+        all += p->nops - p->steps[0].first_op;
+        for (k = 0; k < p->nsteps; k++)
+            if (p->steps[k].kind == CT_STEP_FORWARD)
+                inside += p->steps[k].last_op + 1 - p->steps[k].first_op;
+    }
+    return all ? (double)inside / (double)all : 0;
+}
+
+/* Forward passes of what does nothing else. */
+static void find_forwards(struct cutting *c)
+{
+    int i, n = 0;
+
+    c->kind = CT_STEP_FORWARD;
+    c->expected = 0;
+    ct_parallel_for(c->job->nprocesses, cut_process, c);
+    if (any_trains(c) || covered_by_forwards(c) < FORWARDS_SHARE) {
+        forget_all(c);
+        return;
+    }
+    for (i = 0; i < c->job->nprocesses; i++) {
+        const int passes = count_kind(process_at(c, i), CT_STEP_FORWARD);
+
+        n = passes > n ? passes : n;
+    }
+    c->job->nforwards = n;
+    c->job->forward_ns = median_duration(c, CT_STEP_FORWARD, CT_NONE);
+}
+
 void ct_trace_steps(struct ct_trace *trace, struct ct_job *job)
 {
-    struct cutting cutting = {.trace = trace, .job = job};
+    struct cutting c = {
+        .trace = trace,
+        .job = job,
+        .found = ct_alloc((size_t)job->nprocesses, sizeof(*c.found))};
     int i;
 
-    ct_parallel_for(job->nprocesses, cut_process, &cutting);
-    agree(&cutting);
-    job->step_ns = median_duration(trace, job);
+    job->step_micro_batches = CT_NONE;
+    job->micro_batch_ns = job->forward_ns = CT_NO_TIME;
+    ct_parallel_for(job->nprocesses, cut_process, &c);
+    find_steps(&c);
+    job->step_ns = median_duration(&c, CT_STEP_STEADY, CT_NONE);
+    if (!job->nsteps)
+        find_forwards(&c);
+    free(c.found);
     for (i = 0; i < job->nprocesses; i++)
         ct_arena_adopt(trace->arena, trace->processes[job->processes[i]].steps);
 }

@@ -7,12 +7,11 @@
 
 #include "trace/arena.h"
 #include "trace/graphs.h"
-#include "trace/intern.h"
 #include "trace/steps.h"
 
 struct content {
     uint64_t hash; /* of the tokens in order; 0: no ops */
-    bool collective;
+    bool collective, reduces, sums, scatters;
     int sort; /* of the first: a warm-up that calls it is the like of it */
 };
 
@@ -22,6 +21,9 @@ static void hold(struct content *content, const struct content *more)
         content->sort = more->sort;
     content->hash = ct_mix64(content->hash * 31 + more->hash) | 1;
     content->collective |= more->collective;
+    content->reduces |= more->reduces;
+    content->sums |= more->sums;
+    content->scatters |= more->scatters;
 }
 
 static void add_ops(const struct ct_stream *s, struct content *contents)
@@ -32,7 +34,13 @@ static void add_ops(const struct ct_stream *s, struct content *contents)
     for (o = 0; o < p->nops; o++) {
         const int graph = p->classes[p->ops[o].cls].graph;
         const struct ct_token *token = &s->tokens[s->token_of[p->ops[o].cls]];
-        const struct content op = {token->hash, token->collective, token->sort};
+        const struct ct_kind *kind = &s->kinds[token->kind];
+        const struct content op = {.hash = token->hash,
+                                   .collective = kind->collective,
+                                   .reduces = kind->reduces,
+                                   .sums = kind->sums,
+                                   .scatters = kind->scatters,
+                                   .sort = token->sort};
 
         if (graph != CT_NONE)
             hold(&contents[graph], &op);
@@ -60,25 +68,29 @@ static struct content *contents_of(const struct ct_stream *s)
     return contents;
 }
 
-static void name_graphs(struct ct_stream *s, struct ct_intern *tokens)
+static void name_graphs(struct ct_stream *s)
 {
     const struct ct_process *p = s->process;
     struct content *contents = contents_of(s);
-    int g, known;
+    int g;
 
     for (g = 0; g < p->ngraphs; g++) {
+        /* Of another length than the keys of a class. */
+        const uint64_t key[4] = {contents[g].hash};
+        uint64_t kind;
+
         s->token_with[g] = CT_NONE;
         if (!contents[g].hash)
             continue;
-        known = tokens->n;
-        /* Of another length than the key of a class. */
-        s->token_with[g] =
-            ct_intern_add(tokens, &contents[g].hash, sizeof(contents[g].hash));
-        if (s->token_with[g] == known)
-            s->tokens[known] =
-                (struct ct_token){.sort = contents[g].sort,
-                                  .collective = contents[g].collective,
-                                  .hash = ct_mix64((uint64_t)known + 1)};
+        kind = (uint64_t)ct_stream_kind(
+            s, key, sizeof(key),
+            (struct ct_kind){.ntokens = 1,
+                             .collective = contents[g].collective,
+                             .reduces = contents[g].reduces,
+                             .sums = contents[g].sums,
+                             .scatters = contents[g].scatters});
+        s->token_with[g] = ct_stream_token(s, &kind, sizeof(kind), (int)kind,
+                                           contents[g].sort);
     }
     free(contents);
 }
@@ -109,7 +121,7 @@ static void merge(struct ct_stream *s)
     }
 }
 
-void ct_stream_add_graphs(struct ct_stream *s, struct ct_intern *tokens)
+void ct_stream_add_graphs(struct ct_stream *s)
 {
     const struct ct_process *p = s->process;
 
@@ -118,6 +130,6 @@ void ct_stream_add_graphs(struct ct_stream *s, struct ct_intern *tokens)
     s->token_with = ct_alloc((size_t)p->ngraphs, sizeof(*s->token_with));
     s->calls = ct_alloc((size_t)p->nops + (size_t)p->ngraph_launches,
                         sizeof(*s->calls));
-    name_graphs(s, tokens);
+    name_graphs(s);
     merge(s);
 }

@@ -226,9 +226,13 @@ struct ct_loss_row {
 enum ct_step_kind {
     CT_STEP_STEADY,
     CT_STEP_WARM_UP,
+    CT_STEP_EVALUATION, /* forward passes between steps */
+    CT_STEP_CHECKPOINT, /* other calls between steps */
+    CT_STEP_FORWARD,    /* of inference, which has no steps */
     CT_STEP_OTHER,
     CT_STEP_CUT /* not all of it was chosen: see narrow.h */
 };
+extern const char *const ct_step_kinds[]; /* "steady", "warm-up", ... */
 
 struct ct_step_row {
     /* From the end of the step before (the first: from its first op) to the end
@@ -237,6 +241,9 @@ struct ct_step_row {
     int64_t first_ns, last_ns; /* entry of its first and last call */
     int first_op, last_op; /* inclusive; last < first: graphs ran all of it */
     enum ct_step_kind kind;
+    int number; /* in the job: rows of one number are one step; CT_NONE: of
+                   which is not known */
+    bool sure;  /* its edges: all its calls are there, or no record is lost */
 };
 
 struct ct_library_row { /* a copy of NCCL */
@@ -500,14 +507,21 @@ struct ct_job {
     struct ct_comm *comms;
     struct ct_instance *instances;
     struct ct_usage *usages;
-    int nclocks, nclock_pairs;
-    struct ct_clock_pair *clock_pairs; /* sorted */
+    int nclocks;
     struct ct_clock *clocks;      /* see clocks.h */
     struct ct_choice_of *choices; /* per instance; NULL: none was recorded */
     int nsteps;      /* steady steps that all processes have; 0: none found */
     int64_t step_ns; /* median duration of those; CT_NO_TIME */
-    int64_t span_ns; /* longest first op .. last op of a process */
-    int64_t missing; /* members of communicators without a trace */
+    double step_confidence; /* 0..1, that these are the steps; of those that
+                               were not taken too */
+    const char *no_steps;   /* why there are none; NULL: there are */
+    int step_micro_batches; /* by the calls of a step; CT_NONE: they do not
+                               tell */
+    int64_t micro_batch_ns; /* median time from one to the next; CT_NO_TIME */
+    int nforwards;          /* forward passes of inference */
+    int64_t forward_ns;     /* median duration of those; CT_NO_TIME */
+    int64_t span_ns;        /* longest first op .. last op of a process */
+    int64_t missing;        /* members of communicators without a trace */
     int64_t mismatches;
     struct ct_met met;
     int nunlike, nahead;
@@ -581,6 +595,12 @@ static inline int64_t ct_op_runs(const struct ct_process *p,
 
 /* Step of op, of p's ops; CT_NONE: in none, or a graph's launches tell. */
 int ct_op_step(const struct ct_process *p, const struct ct_op_row *op);
+
+/* The number in the job of the step in that row; CT_NONE: it is none. */
+static inline int ct_step_number(const struct ct_process *p, int row)
+{
+    return row == CT_NONE ? CT_NONE : p->steps[row].number;
+}
 
 /* What an op cost its rank: both add up to its duration (in a group to its
  * share of it). Wait of a collective is negative where the rank came late and

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "option_values.h"
-
 #define MAX_SET_CLOCKS 64
 
 struct options;
@@ -50,6 +48,6 @@ bool clocks_set(struct options *o, const char *name, const char *value);
 /* The option that names a host that the job does not have; NULL: none does. */
 const char *clocks_check(const struct options *o);
 
-extern const struct option_row clocks_options[];
+extern const char clocks_help[];
 
 #endif

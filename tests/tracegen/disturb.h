@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "option_values.h"
-
 struct options;
 
 #define MAX_SLOW 64
@@ -70,6 +68,6 @@ bool disturb_set(struct options *o, const char *name, const char *value);
  * does. */
 const char *disturb_check(const struct options *o, int nranks);
 
-extern const struct option_row disturb_options[];
+extern const char disturb_help[];
 
 #endif

@@ -1,4 +1,4 @@
-#include "memory.h"
+#include "tracegen.h"
 
 #include <stdio.h>
 #include <stdlib.h>

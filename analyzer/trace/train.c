@@ -1,0 +1,174 @@
+/* Training sums gradients or scalars and goes through a pipeline both ways;
+ * inference repeats forward passes and does neither. */
+#include <stdlib.h>
+
+#include "trace/arena.h"
+#include "trace/steps.h"
+
+#define DDP_SIZES 3 /* of buckets: the first, the last, the others */
+
+#define LIKELY 0.9
+#define PLAUSIBLE 0.75
+#define OPEN 0.5
+
+/* Calls to and from the peer of class. */
+static void count_peer(const struct ct_stream *s, const int *n, int class,
+                       int *sends, int *recvs)
+{
+    const struct ct_op_class_row *of = &s->process->classes[class];
+    bool *seen = ct_alloc((size_t)s->ntokens, sizeof(*seen));
+    int c;
+
+    *sends = *recvs = 0;
+    for (c = 0; c < s->process->nclasses; c++) {
+        const struct ct_op_class_row *row = &s->process->classes[c];
+        const int token = s->token_of[c];
+
+        if (row->comm != of->comm || row->peer != of->peer || seen[token] ||
+            s->kinds[s->kind_of[c]].varied)
+            continue;
+        seen[token] = true;
+        *sends += row->base == CT_OP_SEND ? n[token] : 0;
+        *recvs += row->base == CT_OP_RECV ? n[token] : 0;
+    }
+    free(seen);
+}
+
+/* p2p with the same peer, there and back; *equal_p: as often. */
+static bool comes_back(const struct ct_stream *s, const int *n, bool *equal_p)
+{
+    bool back = false;
+    int c, sends, recvs;
+
+    *equal_p = true;
+    for (c = 0; c < s->process->nclasses; c++) {
+        if (s->process->classes[c].base != CT_OP_SEND || !n[s->token_of[c]] ||
+            s->kinds[s->kind_of[c]].varied)
+            continue;
+        count_peer(s, n, c, &sends, &recvs);
+        back |= sends && recvs;
+        *equal_p &= !recvs || sends == recvs;
+    }
+    return back;
+}
+
+struct calls {             /* of a step */
+    int *n;                /* of each token */
+    bool *tokens, *summed; /* left to count; communicators with all-reduces */
+    int ncomms;            /* of those */
+    int sizes, sums;       /* of large sums; all */
+    int large;             /* tokens */
+    int gathers, scatters, reduces;
+    bool scalars;  /* of floats: norm, loss */
+    bool smallest; /* any sum of a handful of bytes */
+};
+
+static void add_class(const struct ct_stream *s, int class, struct calls *calls)
+{
+    const struct ct_op_class_row *row = &s->process->classes[class];
+    const struct ct_kind *kind = &s->kinds[s->kind_of[class]];
+    const int token = s->token_of[class];
+
+    if (!calls->tokens[token])
+        return;
+    calls->tokens[token] = false;
+    calls->scalars |= kind->small && kind->reduces && kind->floats;
+    calls->smallest |= kind->small && kind->reduces;
+    calls->sums += kind->sums;
+    if (!kind->sums || kind->small || kind->scatters)
+        return;
+    calls->sizes++;
+    if (!calls->summed[row->comm]) {
+        calls->summed[row->comm] = true;
+        calls->ncomms++;
+    }
+}
+
+static struct calls calls_of(const struct ct_stream *s,
+                             const struct ct_anchor *anchor)
+{
+    const struct ct_process *p = s->process;
+    struct calls calls = {
+        .n = ct_alloc((size_t)s->ntokens, sizeof(*calls.n)),
+        .tokens = ct_alloc((size_t)s->ntokens, sizeof(*calls.tokens)),
+        .summed = ct_alloc((size_t)p->ncomms, sizeof(*calls.summed))};
+    int o, c;
+
+    for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++) {
+        const struct ct_kind *kind = ct_kind_at(s, o);
+
+        calls.large += !calls.n[s->token_at[o]]++ && !kind->small;
+        calls.tokens[s->token_at[o]] = true;
+        calls.gathers += kind->gathers;
+        calls.scatters += kind->scatters;
+        calls.reduces += kind->sums && !kind->scatters && !kind->small;
+    }
+    for (c = 0; c < p->nclasses; c++)
+        add_class(s, c, &calls);
+    return calls;
+}
+
+static void release(struct calls *calls)
+{
+    free(calls->n);
+    free(calls->tokens);
+    free(calls->summed);
+}
+
+bool ct_stream_trains(const struct ct_stream *s, const struct ct_anchor *anchor)
+{
+    struct calls calls = calls_of(s, anchor);
+    bool equal;
+    /* Sequence parallel, also of inference, has as many of both. */
+    const bool trains = comes_back(s, calls.n, &equal) ||
+                        (calls.scatters && calls.scatters != calls.gathers) ||
+                        calls.smallest || calls.sums > 1;
+
+    release(&calls);
+    return trains;
+}
+
+/* What can only be called once in a step, at its end. */
+double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
+                      const char **doubt_p)
+{
+    struct calls calls = calls_of(s, anchor);
+    bool equal;
+    const bool back = comes_back(s, calls.n, &equal);
+
+    release(&calls);
+    *doubt_p = NULL;
+    if (back && !equal) {
+        *doubt_p = "they hold more passes forward than backward";
+        return OPEN;
+    }
+    if (calls.scalars && calls.large > 1)
+        return 1;
+    if (calls.sizes >= DDP_SIZES ||
+        (calls.ncomms > 1 && calls.reduces != calls.scatters))
+        return LIKELY;
+    if (calls.scalars) {
+        *doubt_p = "but for scalars all their calls are alike";
+        return PLAUSIBLE;
+    }
+    if (back) {
+        *doubt_p = "nothing is summed in a step, periods may be of several";
+        return PLAUSIBLE;
+    }
+    if (calls.scatters || calls.sizes > 1) {
+        *doubt_p = "no scalar is summed in a step, micro-batches may be alike";
+        return PLAUSIBLE;
+    }
+    *doubt_p = "nothing in them can only be of a step, not of a micro-batch";
+    return OPEN;
+}
+
+bool ct_stream_forwards(const struct ct_stream *s,
+                        const struct ct_anchor *anchor)
+{
+    int o, n = 0;
+
+    for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++)
+        n += ct_kind_at(s, o)->sums && !ct_kind_at(s, o)->small;
+    return n > 1;
+}
