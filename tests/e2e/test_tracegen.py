@@ -278,6 +278,14 @@ def test_kill(folder):
     expect(last[2] < 100200000 < last[6], last)
 
 
+def test_short_kernels(folder):
+    """Next to nothing is left to do where a receiver comes late."""
+    job = Job(folder, "--slow", "0,3", "--jitter", "1", "--nccl", "kernel")
+    for rank, _, db, _ in job.files():
+        least, = db.execute("SELECT min(gpu_ns) FROM choice").fetchone()
+        expect(least > 0, rank, least)
+
+
 def test_skip(folder):
     """Rank 5 is one call ahead of its TP peer, which waits for it in the end."""
     job = Job(folder, "--skip", "5,300")
@@ -362,7 +370,7 @@ def test_options(folder):
 
 for test in (test_clocks, test_gpu_times, test_instances, test_drops, test_launches,
              test_domains, test_files, test_mismatch, test_transfers, test_slow,
-             test_ends, test_kill, test_skip, test_memory, test_portions, test_same,
+             test_ends, test_kill, test_short_kernels, test_skip, test_memory, test_portions, test_same,
              test_options):
     with jobs.Scratch() as scratch:
         print(test.__name__)
