@@ -123,6 +123,7 @@ static bool read_date(const char *text, int64_t *ns_p)
     struct tm tm = {0};
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M", &tm);
     double seconds = 0;
+    int month;
 
     if (!rest)
         return false;
@@ -136,8 +137,11 @@ static bool read_date(const char *text, int64_t *ns_p)
     }
     if (*rest == 'Z')
         rest++;
-    *ns_p = (int64_t)timegm(&tm) * 1000000000 + (int64_t)(seconds * 1e9 + .5);
-    return !*rest;
+    month = tm.tm_mon;
+    return !*rest && !__builtin_mul_overflow(timegm(&tm), 1000000000, ns_p) &&
+           !__builtin_add_overflow(*ns_p, (int64_t)(seconds * 1e9 + .5),
+                                   ns_p) &&
+           tm.tm_mon == month; /* timegm() makes March of February 30 */
 }
 
 static const struct unit {

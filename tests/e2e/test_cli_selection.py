@@ -239,6 +239,8 @@ def check_refusals(trace):
             (["--from", "soon"], "is neither a time"),
             (["--from", "1d"], "is neither a time"),
             (["--from", "2026-13-01T00:00"], "is neither a time"),
+            (["--from", "2026-02-30T00:00"], "is neither a time"),
+            (["--from", "9999-12-31T00:00"], "is neither a time"),
             (["--from", "1h"], "no operation is in the selection"),
             (["--from", "2s", "--to", "1s"], "no operation is in")):
         done = run("report", *options, trace, code=2)
