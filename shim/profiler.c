@@ -152,15 +152,15 @@ static int init(void **context, int *mask, const struct birth *birth)
     *context = NULL;
     if (init_recording() && profiler_is_on()) {
         *context = meet(birth);
-        if (!*context)
-            profiler_lose(PROFILER_MEMORY);
-        else
+        if (*context) {
             atomic_fetch_add_explicit(&heard.told, 1, memory_order_relaxed);
-        if (*context)
             /* Of all communicators: other threads may be looking. */
             __atomic_store_n(mask,
                              profiler_times_kernels() ? KERNELS : LAUNCHED,
                              __ATOMIC_RELAXED);
+        } else {
+            profiler_lose(PROFILER_MEMORY);
+        }
     }
     errno = saved;
     return ncclSuccess;
@@ -197,7 +197,7 @@ static int finalize(void *context)
     struct profiled *comm = context;
     if (!comm)
         return ncclSuccess;
-    if (comm->told)
+    if (comm->told && init_has_begun())
         told_end(comm->told);
     /* Release: its events are in the queue. */
     atomic_store_explicit(&comm->over, true, memory_order_release);

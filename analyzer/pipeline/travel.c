@@ -146,8 +146,7 @@ static struct message message_of(const struct travels *t, int instance)
     return (struct message){
         .step = ct_op_step(receiver, recv),
         .up = from < to,
-        .ns = ct_common_ns(t->trace, receiver, ct_op_start_ns(recv)) +
-              ct_op_gpu_ns(recv) -
+        .ns = ct_common_end(t->trace, receiver, recv) -
               ct_common_ns(t->trace, sender, ct_op_start_ns(send)),
         .instance = instance};
 }

@@ -49,6 +49,15 @@ int jobdb_note_arrivals(struct jobdb_job *job)
     return 0;
 }
 
+static const char *doubt_of(const struct ct_instance *n)
+{
+    return n->mismatch     ? "mismatch"
+           : n->overlapped ? "late"
+           : n->skewed     ? "apart"
+           : n->estimated  ? "clocks"
+                           : NULL;
+}
+
 static void put_instance(struct jobdb *db, const struct jobdb_job *job, int i)
 {
     const struct ct_instance *n = &job->view->job->instances[i];
@@ -64,6 +73,7 @@ static void put_instance(struct jobdb *db, const struct jobdb_job *job, int i)
     jobdb_time(db, n->transfer_ns);
     jobdb_time(db, n->transfer_ns == CT_NO_TIME ? CT_NO_TIME : n->wait_max_ns);
     jobdb_int(db, n->bound);
+    jobdb_text(db, doubt_of(n));
     jobdb_index(db, job->arrivals[i].step);
     jobdb_int(db, n->runs);
     jobdb_index(db, jobdb_usage(job, i));

@@ -111,7 +111,7 @@ static const char *const statements[] = {
     "SELECT i.job, i.id AS instance, i.step, u.role, k.name AS op,\n"
     "       i.uid, i.ordinal, u.src, u.dst, i.bytes, i.runs, i.ranks,\n"
     "       l.name AS link, l.network, i.transfer_ns, i.wait_ns, i.bound,\n"
-    "       u.grouped, i.usage, p.rank AS last_rank -- who came last\n"
+    "       i.doubt, u.grouped, i.usage, p.rank AS last_rank -- who came last\n"
     "  FROM instance i\n"
     "  LEFT JOIN usage u ON u.id = i.usage\n"
     "  LEFT JOIN place p ON p.process = i.last\n"

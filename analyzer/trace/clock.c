@@ -207,5 +207,6 @@ void ct_trace_clocks(struct ct_matching *m)
     ct_clock_tie_p2p(&c);
     ct_clock_join(&c);
     ct_clock_check(&c);
+    ct_clock_compare_pairs(&c);
     release(&c);
 }

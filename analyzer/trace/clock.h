@@ -28,8 +28,8 @@ struct ct_watch {
 struct ct_tie_sample { /* apart: clock b minus clock a, when a says at */
     int64_t at_ns, apart_ns;
     float weight;
-    int late; /* of the two clocks' ranks, -1: those of a came clearly last, 1:
-                 those of b; 0: neither */
+    int last; /* clock of the rank that came last, clearly after those of the
+                 rest of a and b; CT_NONE */
 };
 
 struct ct_tie_line { /* apart = apart_ns + rate * (at - at_ns) */
@@ -45,6 +45,7 @@ struct ct_tie {
     struct ct_tie_sample *samples;
     struct ct_tie_line *lines;
     double least_ns; /* shortest of the ops behind it */
+    double span_ns;  /* of messages: the time that they are from */
     int64_t first_ns, last_ns;
     double residual_ns, error_ns, rate_error;
 };
@@ -98,6 +99,9 @@ bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
 
 /* Groups, parents and pieces from the ties that there are. */
 void ct_clock_join(struct ct_clocking *c);
+
+/* Sets job->clock_pairs: what ties that lead to no clock's group tell. */
+void ct_clock_compare_pairs(struct ct_clocking *c);
 
 /* Takes clocks out of their group that messages contradict. */
 void ct_clock_check(struct ct_clocking *c);

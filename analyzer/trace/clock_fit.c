@@ -20,7 +20,8 @@
 #define USUAL_RATE 2e-5  /* that crystals may be off by */
 #define FEW_SAMPLES 8    /* of one kind: too few to say what it does */
 #define BETTER .5        /* error of messages, to replace collectives */
-#define ASYMMETRY .03    /* of the ways there and back */
+#define ASYMMETRY .015   /* of both ways: they differ by four times that share \
+                          */
 #define NORMAL .87       /* standard deviations in what 3/4 are within */
 
 struct point { /* a sample relative to the first one */
@@ -172,10 +173,12 @@ static int by_time(const void *left, const void *right)
     return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
 }
 
-/* Distances of samples from the lines of tie, into work: of those of one kind
- * of late only, if asked for. Returns how many. */
+#define ALL (-2)
+
+/* Distances of samples from the lines of tie, into work: of those to which the
+ * ranks of one clock came last, or ALL. Returns how many. */
 static int distances(const struct ct_tie *tie, const struct ct_tie *samples,
-                     const int *late, struct valued *work)
+                     int last, struct valued *work)
 {
     int i, line = 0, n = 0;
 
@@ -187,7 +190,7 @@ static int distances(const struct ct_tie *tie, const struct ct_tie *samples,
                s->at_ns >= tie->lines[line + 1].from_ns)
             line++;
         l = &tie->lines[line];
-        if (!late || s->late == *late)
+        if (last == ALL || s->last == last)
             work[n++] =
                 (struct valued){(double)(s->apart_ns - l->apart_ns) -
                                     l->rate * (double)(s->at_ns - l->at_ns),
@@ -228,35 +231,60 @@ static void shift(struct ct_tie *tie, double ns)
         tie->lines[i].apart_ns += (int64_t)ns;
 }
 
+/* Three others that came last, now this one, now that. */
+static bool is_varied(const struct ct_tie *tie)
+{
+    int seen[3], n = 0, i, k;
+
+    for (i = 0; i < tie->nsamples && n < 3; i++) {
+        for (k = 0; k < n && seen[k] != tie->samples[i].last; k++)
+            ;
+        if (k == n && tie->samples[i].last != CT_NONE)
+            seen[n++] = tie->samples[i].last;
+    }
+    return n == 3;
+}
+
 /* What all ends may have in common, after it was taken out as far as that can
- * be: whose ranks come last ends otherwise than the others, by as much in one
- * direction as in the other. Where it is always the same one nobody can tell.
- */
+ * be. Who comes last ends otherwise than the others, by as much in one
+ * direction as in the other; where others come last, ends differ by how far
+ * those are in the ring. Where it is always the same one nobody can tell. */
 static double balance(struct fitting *f)
 {
-    static const int a = -1, b = 1;
     struct ct_tie *tie = f->tie;
     double of_a, of_b;
-    int n = distances(tie, tie, &a, f->work);
+    int n = distances(tie, tie, tie->a, f->work);
 
-    if (n < FEW_SAMPLES)
-        return tie->least_ns / 2;
-    of_a = quantile(f->work, n, .5);
-    n = distances(tie, tie, &b, f->work);
-    if (n < FEW_SAMPLES)
-        return tie->least_ns / 2;
-    of_b = quantile(f->work, n, .5);
-    shift(tie, (of_a + of_b) / 2);
-    return fabs(of_a - of_b) / 4;
+    of_a = n >= FEW_SAMPLES ? quantile(f->work, n, .5) : NAN;
+    n = distances(tie, tie, tie->b, f->work);
+    of_b = n >= FEW_SAMPLES ? quantile(f->work, n, .5) : NAN;
+    if (!isnan(of_a + of_b)) {
+        shift(tie, (of_a + of_b) / 2);
+        return fabs(of_a - of_b) / 4;
+    }
+    n = distances(tie, tie, ALL, f->work);
+    return n >= 2 * FEW_SAMPLES && is_varied(tie)
+               ? fmin(residual_of(f->work, n), tie->least_ns / 2)
+               : tie->least_ns / 2;
+}
+
+/* How far the middle of messages both ways may be off. In a few stretches
+ * receivers may always have been late on one side, and clocks may have gone
+ * apart: they tell no rate. */
+static double asymmetry(const struct ct_tie *messages)
+{
+    return messages->nsamples < RATE_SAMPLES
+               ? messages->least_ns / 2 + USUAL_RATE * messages->span_ns / 2
+               : ASYMMETRY * messages->least_ns;
 }
 
 static void measure(struct fitting *f)
 {
     struct ct_tie *tie = f->tie;
     const bool messages = tie->how == CT_TIE_P2P;
-    const double common = messages ? ASYMMETRY * tie->least_ns : balance(f);
+    const double common = messages ? asymmetry(tie) : balance(f);
 
-    tie->residual_ns = residual_of(f->work, distances(tie, tie, NULL, f->work));
+    tie->residual_ns = residual_of(f->work, distances(tie, tie, ALL, f->work));
     /* Where receivers did not wait, messages say less, not always as much. */
     tie->error_ns =
         common + (messages ? tie->residual_ns
@@ -294,7 +322,7 @@ static double difference(const struct ct_tie *tie,
                          const struct ct_tie *messages, double *common_p)
 {
     struct valued *off = ct_alloc((size_t)messages->nsamples, sizeof(*off));
-    const int n = distances(tie, messages, NULL, off);
+    const int n = distances(tie, messages, ALL, off);
     double residual;
     int i;
 
@@ -311,7 +339,7 @@ bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages)
     double common, error;
     const double residual = difference(tie, messages, &common);
 
-    error = ASYMMETRY * messages->least_ns + residual;
+    error = asymmetry(messages) + residual;
     if (error >= tie->error_ns || fabs(common) > tie->least_ns)
         return messages->error_ns < BETTER * tie->error_ns;
     shift(tie, common);

@@ -23,8 +23,11 @@
 #include "trace/select.h"
 
 #define BASE_NS 1000 /* of the time of an op, beside its transfer */
-#define CLEARLY 1.5  /* as long as an op takes took who waited */
-#define ONE_WAY .1   /* weight of what goes round once */
+/* Who took longer than an op does by this share of it, and this time, waited.
+ */
+#define CLEARLY 1.1
+#define CLEARLY_NS 2000
+#define ONE_WAY .1 /* weight of what goes round once */
 #define STRETCHES 64
 #define LEAST_MESSAGES 8 /* each way, of a stretch */
 
@@ -80,6 +83,12 @@ static int sort_ranks(const struct ct_clocking *c, const struct ct_comm *comm,
 struct met {        /* what ranks of one clock saw of an op */
     int64_t end_ns; /* the middle of their ends */
     int64_t ns;     /* shortest duration */
+    int clock;
+};
+
+struct rooms { /* for as many as a communicator has ranks */
+    int64_t *work;
+    struct met *met;
 };
 
 /* False: none of the ranks was timed. */
@@ -106,14 +115,18 @@ static bool look(const struct ct_span *spans, const struct rank *ranks, int n,
     return true;
 }
 
-/* Who of two came last of all, and clearly after the other. */
-static int late_of(const struct met *a, const struct met *b, double op_ns)
+static bool waited(const struct met *met, double op_ns)
 {
-    if ((double)a->ns <= op_ns && (double)b->ns > CLEARLY * op_ns)
-        return -1;
-    if ((double)b->ns <= op_ns && (double)a->ns > CLEARLY * op_ns)
-        return 1;
-    return 0;
+    return (double)met->ns > CLEARLY * op_ns + CLEARLY_NS;
+}
+
+/* The clock that came last, if that says something of clocks a and b. */
+static int last_of(const struct met *a, const struct met *b,
+                   const struct met *last, double op_ns)
+{
+    return (a == last || waited(a, op_ns)) && (b == last || waited(b, op_ns))
+               ? last->clock
+               : CT_NONE;
 }
 
 static bool is_fit(const struct ct_instance *i)
@@ -123,53 +136,64 @@ static bool is_fit(const struct ct_instance *i)
            !i->mismatch && !i->cut && i->timed > 1;
 }
 
-/* All clocks that took part in one op. */
+/* What the clocks that took part in an op saw. */
+static int look_all(const struct ct_span *spans, const struct rank *ranks,
+                    int nranks, int64_t *work, struct met *met)
+{
+    int i, n, k = 0;
+
+    for (i = 0; i < nranks; i += n) {
+        for (n = 1; i + n < nranks && ranks[i + n].clock == ranks[i].clock; n++)
+            ;
+        met[k].clock = ranks[i].clock;
+        k += look(spans, ranks + i, n, work, &met[k]);
+    }
+    return k;
+}
+
 static void tie_pick(struct ct_clocking *c, const struct ct_watch *w, int pick,
-                     const struct rank *ranks, int nranks, int64_t *work)
+                     const struct rank *ranks, int nranks,
+                     const struct rooms *rooms)
 {
     const struct ct_instance *instance = ct_watch_instance(c, w, pick);
-    const struct ct_span *spans = ct_watch_spans(c, w, pick);
-    struct met first_met = {0, 0}, met;
-    int first = CT_NONE, i, n;
+    struct met *met = rooms->met;
+    int i, n, last = 0;
     double op_ns, weight;
 
     if (!is_fit(instance))
         return;
+    n = look_all(ct_watch_spans(c, w, pick), ranks, nranks, rooms->work, met);
+    for (i = 1; i < n; i++)
+        last = met[i].ns < met[last].ns ? i : last;
     op_ns = (double)instance->transfer_ns + BASE_NS;
     weight = 1 / op_ns;
     if (ct_op_infos[instance->base].wire != CT_TWO_RING)
         weight *= ONE_WAY;
-    for (i = 0; i < nranks; i += n) {
-        for (n = 1; i + n < nranks && ranks[i + n].clock == ranks[i].clock; n++)
-            ;
-        if (!look(spans, ranks + i, n, work, &met))
-            continue;
-        if (first == CT_NONE) {
-            first = ranks[i].clock;
-            first_met = met;
-            continue;
-        }
-        add_sample(tie_of(c, first, ranks[i].clock, CT_TIE_COLLECTIVES),
+    for (i = 1; i < n; i++)
+        add_sample(tie_of(c, met[0].clock, met[i].clock, CT_TIE_COLLECTIVES),
                    &(struct ct_tie_sample){
-                       first_met.end_ns, met.end_ns - first_met.end_ns,
-                       (float)weight, late_of(&first_met, &met, op_ns)},
+                       met[0].end_ns, met[i].end_ns - met[0].end_ns,
+                       (float)weight,
+                       last_of(&met[0], &met[i], &met[last], op_ns)},
                    op_ns);
-    }
 }
 
 static void tie_watch(struct ct_clocking *c, const struct ct_watch *w)
 {
     const struct ct_comm *comm = &c->m->job->comms[c->m->lanes[w->lane].comm];
     struct rank *ranks = ct_alloc((size_t)comm->nranks, sizeof(*ranks));
-    int64_t *work = ct_alloc((size_t)comm->nranks, sizeof(*work));
+    struct rooms rooms = {
+        .work = ct_alloc((size_t)comm->nranks, sizeof(*rooms.work)),
+        .met = ct_alloc((size_t)comm->nranks, sizeof(*rooms.met))};
     const int n = sort_ranks(c, comm, ranks);
     int k;
 
     if (n && ranks[0].clock != ranks[n - 1].clock)
         for (k = 0; k < w->npicks; k++)
-            tie_pick(c, w, k, ranks, n, work);
+            tie_pick(c, w, k, ranks, n, &rooms);
     free(ranks);
-    free(work);
+    free(rooms.work);
+    free(rooms.met);
 }
 
 void ct_clock_tie_collectives(struct ct_clocking *c)
@@ -271,7 +295,7 @@ static void add_stretch(struct ct_tie *tie, const struct message *of, int n)
                &(struct ct_tie_sample){
                    of[0].at_ns + (of[n - 1].at_ns - of[0].at_ns) / 2,
                    least + (most - least) / 2,
-                   (float)(1 / ((double)(most - least) + BASE_NS)), 0},
+                   (float)(1 / ((double)(most - least) + BASE_NS)), CT_NONE},
                (double)(most - least));
 }
 
@@ -301,7 +325,10 @@ static void release(struct ct_tie *tie)
 
 static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
 {
-    struct ct_tie messages = {.a = of->a, .b = of->b, .how = CT_TIE_P2P};
+    struct ct_tie messages = {.a = of->a,
+                              .b = of->b,
+                              .how = CT_TIE_P2P,
+                              .span_ns = (double)(of[n - 1].at_ns - of->at_ns)};
     const int before = c->nties;
     struct ct_tie *tie;
 

@@ -48,6 +48,14 @@ struct ct_clock { /* of a host, or of those processes of it that read it */
     bool distrusted;      /* too many: it was taken out of its group */
 };
 
+/* Two clocks that also meet without the ties of their group, which tells them
+ * apart better than those do. */
+struct ct_clock_pair {
+    int a, b;                  /* a < b */
+    int64_t first_ns, last_ns; /* readings of a from, until */
+    double error_ns;           /* of common times of both */
+};
+
 /* Readings of a clock and of the common time of its group. */
 int64_t ct_clock_common(const struct ct_clock *clock, int64_t own_ns);
 
@@ -58,6 +66,15 @@ double ct_clock_error(const struct ct_job *job, int a, int b, int64_t own_ns);
 /* A time of process on the common time of its clock's group. */
 int64_t ct_common_ns(const struct ct_trace *trace,
                      const struct ct_process *process, int64_t ns);
+
+/* When an op that has a place in time ended: while its rank waited its clock
+ * went on at its own rate. */
+static inline int64_t ct_common_end(const struct ct_trace *trace,
+                                    const struct ct_process *process,
+                                    const struct ct_op_row *op)
+{
+    return ct_common_ns(trace, process, ct_op_start_ns(op) + ct_op_gpu_ns(op));
+}
 
 /* How far times of a and b on common time, about ns of a, may be off from each
  * other: 0 on one clock, INFINITY where their clocks are not tied. */

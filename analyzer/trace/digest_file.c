@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commtrace/schema.def"
@@ -80,6 +81,19 @@ static bool write_all(int fd, const unsigned char *bytes, size_t n)
     return true;
 }
 
+/* Of nobody else: processes of several hosts or containers, which may have the
+ * same number, make digests in one folder. 0 or -1. */
+static int name_temporary(char *name, size_t size, const char *target)
+{
+    struct timespec now;
+    int n;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    n = snprintf(name, size, "%s.%ld.%llx.part", target, (long)getpid(),
+                 now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec);
+    return n > 0 && (size_t)n < size ? 0 : -1;
+}
+
 /* Whoever reads target sees the old digest or the new one, never a part. */
 const char *ct_digest_store(const char *target, const unsigned char *bytes,
                             size_t n)
@@ -88,9 +102,8 @@ const char *ct_digest_store(const char *target, const unsigned char *bytes,
     char temporary[4096];
     int fd;
 
-    snprintf(temporary, sizeof(temporary), "%s.%ld.part", target,
-             (long)getpid());
-    unlink(temporary);
+    if (name_temporary(temporary, sizeof(temporary), target))
+        return strerror(ENAMETOOLONG);
     fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return strerror(errno);

@@ -11,6 +11,7 @@
 #include "trace/ring.h"
 
 #define MOST_RING ((int64_t)1 << 30)
+#define MOST_DEFLATED 1032 /* bytes that become one, at the very best */
 #define MOST_TEXT 4096
 
 enum column {
@@ -38,16 +39,17 @@ static const char *text_of(sqlite3_stmt *row, int column,
 static bool read_ring(sqlite3_stmt *row, struct ct_ring *ring)
 {
     const int64_t bytes = sqlite3_column_int64(row, RING_BYTES);
+    const int packed = sqlite3_column_bytes(row, RING);
     uLongf size = (uLongf)bytes;
     void *copy;
 
     if (sqlite3_column_type(row, RING) == SQLITE_NULL)
         return true;
-    if (bytes < 1 || bytes > MOST_RING)
+    if (bytes < 1 || bytes > MOST_RING || bytes / MOST_DEFLATED > packed)
         return false;
     copy = ct_alloc(size, 1);
     if (uncompress(copy, &size, sqlite3_column_blob(row, RING),
-                   (uLong)sqlite3_column_bytes(row, RING)) != Z_OK) {
+                   (uLong)packed) != Z_OK) {
         free(copy);
         return false;
     }
@@ -60,7 +62,7 @@ static const char *read_row(sqlite3_stmt *row, struct ct_arena *arena,
 {
     const char *refused;
 
-    if (sqlite3_column_int(row, FORMAT) > CT_DIGEST_FORMAT)
+    if (sqlite3_column_int64(row, FORMAT) > CT_DIGEST_FORMAT)
         return "was written by a newer version of commtrace";
     digest->origin = text_of(row, ORIGIN, arena);
     digest->refusal = text_of(row, REFUSAL, arena);

@@ -17,6 +17,14 @@ struct beginning { /* of the first process of a group of clocks */
     int64_t common_ns, real_ns;
 };
 
+/* Times of a hostile file may be anything. */
+static int64_t apart(int64_t later_ns, int64_t earlier_ns)
+{
+    int64_t ns;
+
+    return __builtin_sub_overflow(later_ns, earlier_ns, &ns) ? INT64_MAX : ns;
+}
+
 static int group_of(const struct ct_job *job, const struct ct_process *p)
 {
     return job->clocks[p->clock].group;
@@ -51,7 +59,8 @@ struct ct_job_clock *ct_job_clock_new(const struct ct_trace *trace,
             clock->start_real_ns = groups[i].real_ns;
     for (i = 0; i < job->nclocks; i++)
         clock->offsets[i] =
-            groups[i].real_ns - clock->start_real_ns - groups[i].common_ns;
+            apart(apart(groups[i].real_ns, clock->start_real_ns),
+                  groups[i].common_ns);
     free(groups);
     return clock;
 }
@@ -59,8 +68,12 @@ struct ct_job_clock *ct_job_clock_new(const struct ct_trace *trace,
 int64_t ct_job_time(const struct ct_job_clock *clock,
                     const struct ct_process *p, int64_t ns)
 {
-    return ct_common_ns(clock->trace, p, ns) +
-           clock->offsets[group_of(clock->job, p)];
+    int64_t at;
+
+    if (__builtin_add_overflow(ct_common_ns(clock->trace, p, ns),
+                               clock->offsets[group_of(clock->job, p)], &at))
+        return INT64_MAX;
+    return at;
 }
 
 int64_t ct_job_start_real(const struct ct_job_clock *clock)

@@ -52,6 +52,17 @@ static const char *check_identity(struct ct_loader *loader,
     return NULL;
 }
 
+/* What ops are about, beside who takes part. */
+static void load_surroundings(struct ct_loader *loader)
+{
+    ct_load_devices(loader);
+    ct_load_gpu_links(loader);
+    ct_load_libraries(loader);
+    ct_load_links(loader);
+    ct_load_stacks(loader);
+    ct_load_tunings(loader);
+}
+
 static void load_tables(struct ct_loader *loader)
 {
     /* One transaction: all tables as of one moment, also of a live writer. */
@@ -62,21 +73,15 @@ static void load_tables(struct ct_loader *loader)
     if (loader->only && loader->only->comms)
         return;
     ct_load_codes(loader);
-    ct_load_devices(loader);
-    ct_load_gpu_links(loader);
-    ct_load_libraries(loader);
-    ct_load_links(loader);
+    if (!loader->only)
+        load_surroundings(loader);
     ct_load_events(loader);
     ct_load_clocks(loader);
     ct_load_losses(loader);
-    if (loader->only && !loader->only->nuids)
-        return;
     ct_load_graphs(loader);
-    ct_load_stacks(loader);
     ct_load_classes(loader);
     ct_load_launches(loader);
     ct_load_ops(loader);
-    ct_load_tunings(loader);
     ct_load_choices(loader);
 }
 
@@ -229,6 +234,25 @@ static void load_digest(struct ct_loader *loader)
     }
 }
 
+/* False, and said why: its tables cannot be loaded. */
+static bool open_database(struct ct_loader *loader,
+                          enum ct_load_result *result_p)
+{
+    const char *why;
+    char reason[256];
+
+    if (ct_db_open(&loader->db, loader->path, reason, sizeof(reason)))
+        ct_load_fail(loader, "%s", reason);
+    else if ((why = check_identity(loader, result_p)))
+        ct_load_fail(loader, "%s", why);
+    else if (loader->db.digest)
+        load_digest(loader);
+    if (!loader->failed &&
+        !ct_db_int(&loader->db, "SELECT count(*) FROM process", 1))
+        ct_load_fail(loader, "holds no process: nothing was recorded");
+    return !loader->failed;
+}
+
 enum ct_load_result ct_trace_load(const char *path,
                                   const struct ct_load_only *only,
                                   struct ct_arena *arena,
@@ -237,9 +261,6 @@ enum ct_load_result ct_trace_load(const char *path,
 {
     struct ct_loader *loader = ct_alloc(1, sizeof(*loader));
     enum ct_load_result result = CT_FAILED;
-    const char *why = NULL;
-    bool stored = false;
-    char reason[256];
 
     *process = (struct ct_process){.path = path,
                                    .file = path,
@@ -253,19 +274,7 @@ enum ct_load_result ct_trace_load(const char *path,
     loader->process = process;
     loader->error = error;
     loader->error_size = error_size;
-    if (ct_db_open(&loader->db, path, reason, sizeof(reason)))
-        ct_load_fail(loader, "%s", reason);
-    else if ((why = check_identity(loader, &result)))
-        ct_load_fail(loader, "%s", why);
-    else if (loader->db.digest)
-        load_digest(loader);
-    if (loader->failed)
-        ;
-    else if (!ct_db_int(&loader->db, "SELECT count(*) FROM process", 1))
-        ct_load_fail(loader, "holds no process: nothing was recorded");
-    else
-        stored = true;
-    if (stored)
+    if (open_database(loader, &result))
         load_open(loader);
     else if (result == CT_FAILED)
         load_unstored(loader);

@@ -183,26 +183,41 @@ static bool is_wanted(const struct ct_load_only *only, uint64_t uid)
     return false;
 }
 
-/* select, with a condition before ORDER BY id where not all is wanted: ids of
- * the communicators that are, between before and after. */
-static const char *select_wanted(struct ct_loader *loader, const char *select,
-                                 const char *before, const char *after)
+/* Ids of the communicators that are wanted, or of the classes of their ops. */
+static void append_wanted(sqlite3_str *sql, const struct ct_loader *loader,
+                          bool classes)
 {
     const struct ct_process *p = loader->process;
-    sqlite3_str *sql = sqlite3_str_new(loader->db.handle);
-    const char *text = NULL, *comma = "";
-    char *built;
+    const int n = classes ? p->nclasses : p->ncomms;
+    const char *comma = "";
     int i;
 
+    for (i = 0; i < n; i++) {
+        const int comm = classes ? p->classes[i].comm : i;
+
+        if (!is_wanted(loader->only, p->comms[comm].uid))
+            continue;
+        sqlite3_str_appendf(sql, "%s%lld", comma,
+                            classes ? (long long)loader->class_ids.ids[i]
+                                    : (long long)p->comms[i].id);
+        comma = ", ";
+    }
+}
+
+/* select, in the order of ids; where not all is wanted, the rows whose column,
+ * "class" or "comm", is. */
+static const char *select_wanted(struct ct_loader *loader, const char *select,
+                                 const char *column)
+{
+    sqlite3_str *sql = sqlite3_str_new(loader->db.handle);
+    const char *text = NULL;
+    char *built;
+
     sqlite3_str_appendall(sql, select);
-    if (loader->only) {
-        sqlite3_str_appendall(sql, before);
-        for (i = 0; i < p->ncomms; i++)
-            if (is_wanted(loader->only, p->comms[i].uid)) {
-                sqlite3_str_appendf(sql, "%s%d", comma, p->comms[i].id);
-                comma = ", ";
-            }
-        sqlite3_str_appendall(sql, after);
+    if (loader->only && !loader->failed) {
+        sqlite3_str_appendf(sql, " WHERE %s IN (", column);
+        append_wanted(sql, loader, !strcmp(column, "class"));
+        sqlite3_str_appendall(sql, ")");
     }
     sqlite3_str_appendall(sql, " ORDER BY id");
     built = sqlite3_str_finish(sql);
@@ -250,7 +265,7 @@ void ct_load_launches(struct ct_loader *loader)
                                "SELECT grp, comm, stream, ops, enter_ns,"
                                " host_ns, gpu_off_ns, gpu_ns, flags, id"
                                " FROM launch",
-                               " WHERE comm IN (", ")"));
+                               "comm"));
     while (ct_rows_next(&rows)) {
         row = ct_load_add_launch(loader,
                                  ct_rows_int(&rows, 9, "id", 0, INT64_MAX));
@@ -401,9 +416,7 @@ void ct_load_ops(struct ct_loader *loader)
                  select_wanted(loader,
                                "SELECT id, class, ordinal, grp, enter_ns,"
                                " host_ns, gpu_off_ns, gpu_ns, flags FROM op",
-                               " WHERE class IN (SELECT id FROM op_class"
-                               " WHERE comm IN (",
-                               "))"));
+                               "class"));
     while (ct_rows_next(&rows)) {
         read_op(&rows, ct_load_add_op(loader));
         if (!closed) /* the ring may finish it */

@@ -26,21 +26,20 @@ void ct_trace_locate(struct ct_trace *trace, struct ct_job *job)
         ns[i] = NAN;
     ct_find_rotations(trace, job, rotates);
     ct_correct_skew(job, ns);
-    ct_place_meetings(trace, job, rotates, ns);
     for (i = 0; i < job->ninstances; i++) {
         struct ct_instance *instance = &job->instances[i];
-        struct ct_spread spread;
 
-        if (!ct_is_whole_collective(job, instance))
+        if (!ct_is_whole_collective(job, instance) || !rotates[instance->usage])
             continue;
-        spread = ct_spread_of(instance);
-        if (rotates[instance->usage]) {
-            instance->skewed = false;
-            ns[i] = spread.mean;
-        }
-        if (!isnan(ns[i]))
-            set_transfer(instance, (int64_t)fmin(ns[i], spread.mean));
+        instance->skewed = false;
+        ns[i] = ct_spread_of(instance).mean;
     }
+    ct_place_meetings(trace, job, ns);
+    for (i = 0; i < job->ninstances; i++)
+        if (!isnan(ns[i]))
+            set_transfer(
+                &job->instances[i],
+                (int64_t)fmin(ns[i], ct_spread_of(&job->instances[i]).mean));
     free(ns);
     free(rotates);
 }

@@ -18,8 +18,8 @@
  * ranks agree although their single durations do not. Where ranks are late for
  * reasons of their own the means disagree.
  *
- * Meeting (meeting.c): ranks that came farther apart than that are placed by
- * their clocks, where those are good enough.
+ * Meeting (meeting.c): ranks are placed by their clocks, where those are good
+ * enough; the last end after the last start needs no guess.
  *
  * Whatever the reason, T is at most the mean over the ranks: lateness is handed
  * on or waited out, never lost.
@@ -60,10 +60,10 @@ void ct_find_rotations(const struct ct_trace *trace, const struct ct_job *job,
 /* Skews up to this share of the shortest duration can be put right. */
 #define CT_MOST_SKEW .6
 
-/* Sets ns[i], and clears skewed, of whole instances that came farther apart, as
+/* Sets ns[i], and clears skewed, of whole instances whose ranks came apart, as
  * far as clocks tell. */
 void ct_place_meetings(const struct ct_trace *trace, struct ct_job *job,
-                       const bool *rotates, double *ns);
+                       double *ns);
 
 /* Sets ns[i] of whole instances: their transfer in ns; leaves it NAN where the
  * shortest duration has to do. Marks as skewed what is no sample. */

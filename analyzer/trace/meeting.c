@@ -1,9 +1,9 @@
 /*
- * Transfers of collectives whose ranks came so far apart that durations do not
- * tell, by their places in time. Whatever the ranks' skews, some rank needs all
- * of what the last one brings, so the last end is the transfer after the last
- * start: exactly where ranks wait for everybody, and in a ring of messages that
- * take equally long, too. Ends that differ by no more than what clocks and
+ * Transfers of collectives whose ranks came apart, so that durations alone do
+ * not tell, by their places in time. Whatever the ranks' skews, some rank needs
+ * all of what the last one brings, so the last end is the transfer after the
+ * last start: exactly where ranks wait for everybody, and in a ring of messages
+ * that take equally long, too. Ends that differ by no more than what clocks and
  * events are off by are one moment, their mean.
  */
 #include <math.h>
@@ -14,8 +14,9 @@
 #include "trace/locate.h"
 #include "trace/match.h"
 
-#define EVENT_NS 3000 /* ends differ by, though they are at one moment */
-#define SURE 4        /* times the error of clocks */
+#define EVENT_NS 3000  /* ends differ by, though they are at one moment */
+#define SURE 4         /* times the error of clocks */
+#define NOTICEABLE .05 /* skews, of the shortest duration */
 
 struct meeting {
     const struct ct_process *first;
@@ -50,7 +51,7 @@ static void add_op(const struct meetings *m, struct meeting *of,
     if (start_ns == CT_NO_TIME || ct_op_gpu_ns(op) == CT_NO_TIME)
         return;
     start = ct_common_ns(m->trace, p, start_ns);
-    end = start + ct_op_gpu_ns(op);
+    end = ct_common_end(m->trace, p, op);
     if (!of->n++) {
         of->first = p;
         of->last_start = start;
@@ -81,17 +82,17 @@ static double transfer_of(const struct meeting *of, unsigned n)
 {
     const double spread = (double)(of->last_end - of->first_end);
     const double one_moment =
-        fmax(EVENT_NS * sqrt(2 * log(n)), SURE * of->error);
+        fmax(SURE * EVENT_NS * sqrt(2 * log(n)), SURE * of->error);
     double ns = (double)(of->last_end - of->last_start);
 
     if (of->n != n)
         return NAN;
     if (spread <= one_moment)
         ns = (double)(of->base - of->last_start) + of->sum_ends / n;
-    return ns > 0 && of->error <= CT_SAMPLE_ERROR * ns ? ns : NAN;
+    return of->error + EVENT_NS / sqrt(n) <= CT_SAMPLE_ERROR * ns ? ns : NAN;
 }
 
-static bool is_far_apart(const struct ct_job *job, int i)
+static bool is_skewed(const struct ct_job *job, int i)
 {
     const struct ct_instance *instance = &job->instances[i];
     struct ct_spread spread;
@@ -100,19 +101,17 @@ static bool is_far_apart(const struct ct_job *job, int i)
         return false;
     spread = ct_spread_of(instance);
     return instance->skewed ||
-           spread.longest - spread.shortest > CT_MOST_SKEW * spread.shortest;
+           spread.longest - spread.shortest > NOTICEABLE * spread.shortest;
 }
 
 void ct_place_meetings(const struct ct_trace *trace, struct ct_job *job,
-                       const bool *rotates, double *ns)
+                       double *ns)
 {
     struct meetings m = {.trace = trace};
 
     m.of_instance = ct_alloc((size_t)job->ninstances, sizeof(*m.of_instance));
     for (int i = 0; i < job->ninstances; i++)
-        m.of_instance[i] =
-            is_far_apart(job, i) && !rotates[job->instances[i].usage] ? m.n++
-                                                                      : CT_NONE;
+        m.of_instance[i] = is_skewed(job, i) ? m.n++ : CT_NONE;
     m.of = ct_alloc((size_t)m.n, sizeof(*m.of));
     for (int i = 0; m.n > 0 && i < job->nprocesses; i++)
         add_ops(&m, &trace->processes[job->processes[i]]);

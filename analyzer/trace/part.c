@@ -18,7 +18,7 @@ struct part {
     struct ct_trace *trace;
     bool *whole;
     struct ct_load_only shared; /* communicators of what is asked for */
-    struct ct_arena **arenas;   /* per process */
+    struct ct_arena **arenas;   /* per process; NULL: none of its ops */
     bool *failed;
 };
 
@@ -108,21 +108,19 @@ static bool shares(const struct part *p, const struct ct_process *process)
 
 static void load_process(void *context, int i)
 {
-    static const struct ct_load_only no_ops = {0};
     struct part *p = context;
     struct ct_process *process = &p->trace->processes[i], loaded;
     char error[1024];
 
+    ct_progress_item();
+    if (!p->whole[i] && !shares(p, process))
+        return;
     p->arenas[i] = ct_arena_new();
     p->failed[i] =
-        ct_trace_load(process->file,
-                      p->whole[i]          ? NULL
-                      : shares(p, process) ? &p->shared
-                                           : &no_ops,
+        ct_trace_load(process->file, p->whole[i] ? NULL : &p->shared,
                       p->arenas[i], &loaded, error, sizeof(error)) != CT_LOADED;
     if (!p->failed[i])
         *process = loaded;
-    ct_progress_item();
 }
 
 static bool load_processes(struct part *p)
@@ -138,7 +136,8 @@ static bool load_processes(struct part *p)
     for (i = 0; i < n; i++) {
         good &= !p->failed[i];
         nops += p->whole[i] && p->trace->processes[i].nops;
-        ct_arena_merge(p->trace->arena, p->arenas[i]);
+        if (p->arenas[i])
+            ct_arena_merge(p->trace->arena, p->arenas[i]);
     }
     free(p->arenas);
     free(p->failed);
@@ -149,13 +148,21 @@ bool ct_part_load(struct ct_trace *trace, const struct ct_part *part,
                   bool *whole)
 {
     struct part p = {.trace = trace, .whole = whole};
-    bool good = is_simple(trace);
+    int *ranks, i;
+    bool good;
 
-    if (!good)
+    if (!is_simple(trace))
         return false;
-    ct_trace_join(trace); /* and once more, when all is there */
+    ranks = ct_alloc((size_t)trace->nprocesses, sizeof(*ranks));
+    for (i = 0; i < trace->nprocesses; i++)
+        ranks[i] = trace->processes[i].rank;
+    /* Joining makes up its mind on ranks, and is done once more. */
+    ct_trace_join(trace);
     choose(&p, part);
+    for (i = 0; i < trace->nprocesses; i++)
+        trace->processes[i].rank = ranks[i];
     good = load_processes(&p);
+    free(ranks);
     free((uint64_t *)(uintptr_t)p.shared.uids);
     return good;
 }

@@ -72,7 +72,7 @@ static void accept_copy(struct ct_ring *ring, void *copy)
 
 bool ct_ring_adopt(struct ct_ring *ring, void *copy, size_t size)
 {
-    if (copy && size >= CT_RING_HEADER_BYTES && is_ring(copy, size))
+    if (size >= CT_RING_HEADER_BYTES && is_ring(copy, size))
         accept_copy(ring, copy);
     else
         free(copy);
@@ -94,7 +94,7 @@ static bool read_from(struct ct_ring *ring, const char *path)
     if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
         st.st_size >= CT_RING_HEADER_BYTES && st.st_size <= MAX_RING_BYTES)
         copy = read_whole(fd, (size_t)st.st_size);
-    if (ct_ring_adopt(ring, copy, (size_t)st.st_size))
+    if (copy && ct_ring_adopt(ring, copy, (size_t)st.st_size))
         ring->owner_lives = is_locked(fd);
     close(fd);
     return ring->copy != NULL;

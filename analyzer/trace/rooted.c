@@ -64,7 +64,7 @@ static void add_op(const struct sides *sides, const struct ct_process *p,
     struct side *side = bsearch(&op->instance, sides->of, (size_t)sides->n,
                                 sizeof(*sides->of), by_instance);
     const int64_t ns = ct_own_time(p, op, info->cls);
-    int64_t start;
+    int64_t start, end;
     double error;
 
     if (!side)
@@ -85,8 +85,9 @@ static void add_op(const struct sides *sides, const struct ct_process *p,
         side->send_start = start;
     if (!info->receives)
         return;
-    if (start + ct_op_gpu_ns(op) > side->end_max)
-        side->end_max = start + ct_op_gpu_ns(op);
+    end = ct_common_end(sides->m->trace, p, op);
+    if (end > side->end_max)
+        side->end_max = end;
     if (ns < side->recv_min)
         side->recv_min = ns;
     side->nrecv++;

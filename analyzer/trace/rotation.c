@@ -4,7 +4,7 @@
 #include "trace/arena.h"
 #include "trace/locate.h"
 
-#define LEAST_WINDOWS 3
+#define LEAST_WINDOWS 8 /* of fewer, half may agree by chance */
 #define WARM_UP 2       /* windows, where enough remain */
 #define LONGEST 64      /* calls of a window */
 #define LEAST_SKEW .005 /* of the shortest duration: below, no question */
@@ -128,6 +128,12 @@ static int compare_doubles(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
+/* Of what is no question nothing is to be learned. */
+static bool has_skew(const struct rotation *r, int w)
+{
+    return r->windows[w].spread > LEAST_SKEW * r->windows[w].shortest;
+}
+
 /* What the ranks of window w still differ by in their means over its n calls,
  * as a share of what they differ by in single calls. */
 static double left_of(const struct rotation *r, int w, int n)
@@ -141,12 +147,11 @@ static double left_of(const struct rotation *r, int w, int n)
         low = fmin(low, sums[rank]);
         high = fmax(high, sums[rank]);
     }
-    return window->spread > LEAST_SKEW * window->shortest
-               ? (high - low) / n / window->spread
-               : 0;
+    return (high - low) / n / window->spread;
 }
 
-/* Whether the windows of usage, which are windows[0..nwindows), agree. */
+/* Whether the windows of usage that have a skew, windows[0..nwindows), agree.
+ */
 static bool judge(const struct rotation *r, int usage, const int *windows,
                   int nwindows, double *left)
 {
@@ -174,11 +179,12 @@ static void judge_all(const struct rotation *r, bool *rotates)
     int w, u;
 
     for (w = 0; w < r->nwindows; w++)
-        first[r->windows[w].usage + 2]++;
+        first[r->windows[w].usage + 2] += has_skew(r, w);
     for (u = 2; u < r->job->nusages + 2; u++)
         first[u] += first[u - 1];
     for (w = 0; w < r->nwindows; w++)
-        sorted[first[r->windows[w].usage + 1]++] = w;
+        if (has_skew(r, w))
+            sorted[first[r->windows[w].usage + 1]++] = w;
     for (u = 0; u < r->job->nusages; u++)
         rotates[u] =
             judge(r, u, sorted + first[u], first[u + 1] - first[u], left);

@@ -14,10 +14,10 @@ enum ct_load_result {
     CT_OTHER_FILE /* a database of commtrace that is no trace: job.db */
 };
 
-/* What is read of a file: of the ops, and what belongs to them, those of some
- * communicators, or none. */
+/* What is read of a file: the ops of some communicators and what belongs to
+ * them, nothing that they run on. */
 struct ct_load_only {
-    bool comms; /* not even that: the process and its communicators */
+    bool comms; /* not even ops: the process and its communicators */
     int nuids;
     const uint64_t *uids;
 };

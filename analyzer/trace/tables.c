@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "trace/pack.h"
+
 #define TABLE(table_, ...) static const struct ct_column table_##_columns[] = {
 #define COL(table_, column_, type_, doc_) {#column_, CT_COLUMN_##type_},
 #define END(table_) \
@@ -38,5 +40,5 @@ bool ct_table_is_packed(const struct ct_table *table)
         if (table->columns[i].type != CT_COLUMN_KEY &&
             table->columns[i].type != CT_COLUMN_I64)
             return false;
-    return table->scope == CT_TABLE_RANK;
+    return table->scope == CT_TABLE_RANK && table->ncolumns <= CT_PACK_COLUMNS;
 }

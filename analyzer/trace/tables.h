@@ -30,7 +30,8 @@ extern const int ct_ntables;
 /* NULL: no table has that name. */
 const struct ct_table *ct_table_named(const char *name);
 
-/* A rank's table of integers alone: those that grow with the run are. */
+/* A rank's table of integers alone, as many as a block holds: those that grow
+ * with the run are. */
 bool ct_table_is_packed(const struct ct_table *table);
 
 #endif

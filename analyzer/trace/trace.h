@@ -507,7 +507,8 @@ struct ct_job {
     struct ct_comm *comms;
     struct ct_instance *instances;
     struct ct_usage *usages;
-    int nclocks;
+    int nclocks, nclock_pairs;
+    struct ct_clock_pair *clock_pairs; /* sorted */
     struct ct_clock *clocks;      /* see clocks.h */
     struct ct_choice_of *choices; /* per instance; NULL: none was recorded */
     int nsteps;      /* steady steps that all processes have; 0: none found */

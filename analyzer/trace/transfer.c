@@ -22,6 +22,7 @@
 
 /* Third quartile over first, at most, of recvs that did not wait. */
 #define TIGHT_SPREAD 1.2
+#define TIGHT_RECVS 8 /* fewer may agree by chance, or one waits alone */
 
 static int64_t share_of(int64_t ns, uint64_t part, uint64_t whole)
 {
@@ -125,7 +126,7 @@ static bool times_of(const struct ct_matching *m, const struct ct_pair *pair,
         return true;
     t->send_start = ct_common_ns(m->trace, from, ct_op_start_ns(send));
     t->recv_start = ct_common_ns(m->trace, to, ct_op_start_ns(recv));
-    t->recv_end = t->recv_start + ct_op_gpu_ns(recv);
+    t->recv_end = ct_common_end(m->trace, to, recv);
     t->error = ct_common_error(m->trace, from, to, ct_op_start_ns(send));
     return true;
 }
@@ -147,13 +148,19 @@ static bool set_by_clock(struct ct_instance *instance,
     const int64_t transfer = after_both(t);
     int64_t share = (int64_t)((double)transfer * t->share);
 
+    if ((double)hidden > t->error) {
+        /* Surely late: its own duration is all that shows. */
+        instance->estimated = t->error > CT_SAMPLE_ERROR * (double)transfer;
+        instance->overlapped = ct_hides(hidden - (int64_t)t->error, transfer);
+        set_p2p(instance, t->recv_ns, share < t->recv_ns ? share : t->recv_ns);
+        return true;
+    }
     if (!ct_is_clear(t->error, transfer))
         return false;
     share = share < t->recv_ns ? share : t->recv_ns;
     if (share <= 0 && t->error > 0)
         return false;
     instance->estimated = t->error > CT_SAMPLE_ERROR * (double)transfer;
-    instance->overlapped = ct_hides(hidden - (int64_t)t->error, transfer);
     set_p2p(instance, t->recv_ns, share);
     return true;
 }
@@ -212,13 +219,21 @@ static int by_size_and_time(const void *left, const void *right)
     return (a->instance > b->instance) - (a->instance < b->instance);
 }
 
+/* It did not wait for what the clocks' error may be. */
+static bool is_told(const struct far *far)
+{
+    return far->most_ns == far->recv_ns;
+}
+
 /* Where most recvs took about as long, that is the transfer. Where they did
- * not, some waited and some came late, and the quartile is only a guess. */
+ * not, some waited and some came late, and the quartile is only a guess; so it
+ * is where clocks, as far as they tell, made it what it is. */
 static void set_far(struct ct_matching *m, const struct far *far, int n)
 {
     int64_t quartile = far[n / 4].most_ns;
     int64_t upper = far[n - 1 - n / 4].most_ns;
-    bool tight = (double)upper <= TIGHT_SPREAD * (double)quartile;
+    bool tight = n >= TIGHT_RECVS && is_told(&far[n / 4]) &&
+                 (double)upper <= TIGHT_SPREAD * (double)quartile;
     int i;
 
     for (i = 0; i < n; i++) {
@@ -226,7 +241,8 @@ static void set_far(struct ct_matching *m, const struct far *far, int n)
         double ratio = (double)far[i].most_ns / (double)at_least(1, quartile);
 
         instance->overlapped = ratio < 1 / QUARTILE_BAND;
-        instance->estimated = !tight || ratio > QUARTILE_BAND;
+        instance->estimated = !tight || ratio > QUARTILE_BAND ||
+                              (ratio <= 1 && !is_told(&far[i]));
         set_p2p(instance, far[i].recv_ns,
                 ratio > 1 ? quartile : far[i].most_ns);
     }

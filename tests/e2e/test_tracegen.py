@@ -267,12 +267,21 @@ def hung(job, dead):
 
 
 def test_kill(folder):
-    job = Job(folder, "--kill", "3@100.2")
+    job = Job(os.path.join(folder, "silent"), "--kill", "3@100.2")
     hung(job, [3])
     for rank, _, db, cut_ns in job.files():
         last, = db.execute("SELECT max(enter_ns) FROM op").fetchone()
         expect(last < (100200000 if rank == 3 else 300000000), rank, last)
         expect((cut_ns == 100200000) == (rank == 3), rank, cut_ns)
+    # NCCL's choices end where the ops do, times of kernels with their ends.
+    job = Job(os.path.join(folder, "kernels"), "--kill", "3@100.2", "--nccl", "kernel")
+    for rank, _, db, _ in job.files():
+        choices, timed = db.execute(
+            "SELECT count(*), count(gpu_ns) FROM choice JOIN choice_class c"
+            " ON c.id = class WHERE source = 'plugin'").fetchone()
+        ops, over = job.ask("SELECT count(id), count(id) - sum(start_ns IS NULL) FROM op"
+                            " WHERE process = ? AND id NOTNULL", rank)[0]
+        expect((choices, timed) == (ops, over), rank, choices, timed, ops, over)
     # The rank beside it stops first.
     last = dict(job.ask("SELECT process, max(start_ns) FROM op GROUP BY process"))
     expect(last[2] < 100200000 < last[6], last)
@@ -359,7 +368,9 @@ def test_options(folder):
             ("--host-clock", "4,0,0"), ("--drop", "1.1"), ("--cut", "1"),
             ("--slow", "1,2@5"), ("--slow", "1,0"), ("--curve", "2,0,1,1"),
             ("--contention", "0.5"), ("--mismatch", "0,0,colour"), ("--missing", "2-1"),
-            ("--tick-ns", "0"), ("--wander-ppm", "1,0")):
+            ("--tick-ns", "0"), ("--wander-ppm", "1,0"), ("--hosts", "1e12"),
+            ("--skip", "1e12,1"), ("--drop", "0.1,1e12"), ("--GBps", "1"),
+            ("--norm", "dp")):
         done = subprocess.run([TRACEGEN, *JOB, option, value, "--out",
                                os.path.join(folder, "none")],
                               capture_output=True, text=True)

@@ -144,6 +144,23 @@ def transfer_errors(job):
     return errors
 
 
+def unmarked_errors(job):
+    """(error in ns, transfer) of each transfer that is told without a mark: of
+    a whole communication, alone in its launch."""
+    matched, found, left_out = job.matched(), {}, set()
+    told = {i: took for i, took in job.db.execute(
+        "SELECT id, transfer_ns FROM instance WHERE NOT bound"
+        " AND doubt IS NULL AND transfer_ns NOT NULL")}
+    for op in job.ops:
+        if op.unlike or op.grp:
+            left_out.add(op.key)
+        if op.place is not None and (op.rank, op.place) in matched:
+            found[op.key] = matched[op.rank, op.place][0]
+    truth = job.true_instances()
+    return [(told[i] - truth[key][1], truth[key][1])
+            for key, i in found.items() if key not in left_out and i in told]
+
+
 def late_receivers(job):
     place = {(uid, process): rank for uid, rank, process in
              job.truth.execute("SELECT uid, rank, process FROM member")}

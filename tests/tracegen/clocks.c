@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "option_values.h"
 #include "tracegen.h"
 
 #define EPOCH_NS 1700000000000000000
@@ -81,7 +80,7 @@ static void set_one(struct options *o, const char *name, const char *value)
     double values[3]; /* host, offset, drift */
 
     option_numbers(name, value, values, 3);
-    if (all->nset == MAX_SET_CLOCKS || values[0] < 0)
+    if (all->nset == MAX_SET_CLOCKS || values[0] < 0 || values[0] >= MAX_RANKS)
         option_fail(name, value);
     all->set[all->nset].host = (int)values[0];
     all->set[all->nset].offset_us = values[1];
@@ -98,30 +97,32 @@ const char *clocks_check(const struct options *o)
     return NULL;
 }
 
-const char clocks_help[] =
-    "  --clock-us T              hosts' clocks are off by up to T (0)\n"
-    "  --drift-ppm D             and run fast or slow by up to D (0)\n"
-    "  --wander-ppm D[,S]        and change their rate by up to D, to and fro\n"
-    "                            in S seconds (0,600)\n"
-    "  --host-clock H,T,D        offset and drift of host H\n"
-    "  --gpu-us S                deviation of where GPUs say ops were (0)\n"
-    "  --tick-ns T               of the GPUs' clocks (1)\n";
-
-bool clocks_set(struct options *o, const char *name, const char *value)
+static void set_offset(struct options *o, const char *name, const char *value)
 {
-    if (!strcmp(name, "clock-us"))
-        o->clocks.offset_us = option_number(name, value, 0);
-    else if (!strcmp(name, "drift-ppm"))
-        o->clocks.drift_ppm = option_number(name, value, 0);
-    else if (!strcmp(name, "wander-ppm"))
-        set_wander(o, name, value);
-    else if (!strcmp(name, "gpu-us"))
-        o->clocks.gpu_us = option_number(name, value, 0);
-    else if (!strcmp(name, "host-clock"))
-        set_one(o, name, value);
-    else if (!strcmp(name, "tick-ns"))
-        o->tick_ns = (int64_t)option_number(name, value, 1);
-    else
-        return false;
-    return true;
+    o->clocks.offset_us = option_number(name, value, 0);
 }
+
+static void set_drift(struct options *o, const char *name, const char *value)
+{
+    o->clocks.drift_ppm = option_number(name, value, 0);
+}
+
+static void set_gpu(struct options *o, const char *name, const char *value)
+{
+    o->clocks.gpu_us = option_number(name, value, 0);
+}
+
+static void set_tick(struct options *o, const char *name, const char *value)
+{
+    o->tick_ns = (int64_t)option_number(name, value, 1);
+}
+
+const struct option_row clocks_options[] = {
+    {"clock-us", "T", set_offset, "hosts' clocks are off by up to T (0)"},
+    {"drift-ppm", "D", set_drift, "and run fast or slow by up to D (0)"},
+    {"wander-ppm", "D[,S]", set_wander,
+     "and change their rate by up to D, to and fro in S seconds (0,600)"},
+    {"host-clock", "H,T,D", set_one, "offset and drift of host H"},
+    {"gpu-us", "S", set_gpu, "deviation of where GPUs say ops were (0)"},
+    {"tick-ns", "T", set_tick, "of the GPUs' clocks (1)"},
+    {NULL, NULL, NULL, NULL}};

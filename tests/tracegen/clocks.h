@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "option_values.h"
+
 #define MAX_SET_CLOCKS 64
 
 struct options;
@@ -48,6 +50,6 @@ bool clocks_set(struct options *o, const char *name, const char *value);
 /* The option that names a host that the job does not have; NULL: none does. */
 const char *clocks_check(const struct options *o);
 
-extern const char clocks_help[];
+extern const struct option_row clocks_options[];
 
 #endif

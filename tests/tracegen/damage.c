@@ -1,9 +1,9 @@
 #include "damage.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "option_values.h"
 #include "tracegen.h"
 
 bool is_missing(const struct options *o, int rank)
@@ -70,7 +70,7 @@ static void set_drop(struct options *o, const char *name, const char *value)
     double values[2] = {0, 1};
 
     option_numbers(name, value, values, strchr(value, ',') ? 2 : 1);
-    if (values[0] < 0 || values[0] > 1 || values[1] < 1)
+    if (values[0] < 0 || values[0] > 1 || values[1] < 1 || values[1] > INT_MAX)
         option_fail(name, value);
     o->damage.drop = values[0];
     o->damage.drop_run = (int)values[1];
@@ -145,28 +145,18 @@ const char *damage_check(const struct options *o, int nranks)
     return NULL;
 }
 
-const char damage_help[] =
-    "  --drop P[,N]              share of ops lost, N in a row (0,1)\n"
-    "  --drop-launches P         share of launches of groups lost (0)\n"
-    "  --missing 3,8-11          ranks without a file\n"
-    "  --cut 3-5@MS              files of ranks that end at a time\n"
-    "  --mismatch R,N,HOW        rank R's Nth collective has another "
-    "count,\n"
-    "                            type or kind\n";
-
-bool damage_set(struct options *o, const char *name, const char *value)
+static void set_drop_launches(struct options *o, const char *name,
+                              const char *value)
 {
-    if (!strcmp(name, "drop"))
-        set_drop(o, name, value);
-    else if (!strcmp(name, "drop-launches"))
-        o->damage.drop_launches = option_number(name, value, 0);
-    else if (!strcmp(name, "missing"))
-        set_missing(o, name, value);
-    else if (!strcmp(name, "cut"))
-        set_cut(o, name, value);
-    else if (!strcmp(name, "mismatch"))
-        set_plant(o, name, value);
-    else
-        return false;
-    return true;
+    o->damage.drop_launches = option_number(name, value, 0);
 }
+
+const struct option_row damage_options[] = {
+    {"drop", "P[,N]", set_drop, "share of ops lost, N in a row (0,1)"},
+    {"drop-launches", "P", set_drop_launches,
+     "share of launches of groups lost (0)"},
+    {"missing", "R,R-S,...", set_missing, "ranks without a file"},
+    {"cut", "R-S@MS", set_cut, "files of ranks that end at a time"},
+    {"mismatch", "R,N,HOW", set_plant,
+     "rank R's Nth collective has another count, type or kind"},
+    {NULL, NULL, NULL, NULL}};

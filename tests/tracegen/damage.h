@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "option_values.h"
+
 struct options;
 
 #define MAX_PLANTS 256
@@ -55,6 +57,6 @@ bool damage_set(struct options *o, const char *name, const char *value);
 /* The option that names a rank that the job does not have; NULL: none does. */
 const char *damage_check(const struct options *o, int nranks);
 
-extern const char damage_help[];
+extern const struct option_row damage_options[];
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "option_values.h"
 #include "tracegen.h"
 
 double normal(uint64_t bits)
@@ -251,16 +250,23 @@ static void set_factor(struct slow *slow, const char *name, const char *text)
     slow->end_ns = (int64_t)(1e6 * to);
 }
 
-static void add_slow(struct options *o, enum slow_what what, const char *name,
-                     const char *value)
+static const char *const slow_names[] = {[SLOW_RANKS] = "slow",
+                                         [SLOW_HOSTS] = "slow-host",
+                                         [SLOW_LINK] = "slow-link",
+                                         [SLOW_NIC] = "slow-nic"};
+
+static void add_slow(struct options *o, const char *name, const char *value)
 {
     struct disturbance *d = &o->disturbance;
     struct slow *slow = &d->slow[d->nslow];
+    int what = SLOW_RANKS;
     const char *at;
 
     if (d->nslow == MAX_SLOW)
         option_fail(name, value);
-    slow->what = what;
+    while (strcmp(name, slow_names[what]) != 0)
+        what++;
+    slow->what = (enum slow_what)what;
     at = option_range(name, value, &slow->from, &slow->to);
     if (*at != ',')
         option_fail(name, value);
@@ -315,16 +321,11 @@ static void add_skip(struct options *o, const char *name, const char *value)
     double v[2];
 
     option_numbers(name, value, v, 2);
-    if (d->nskips == MAX_HANGS || v[0] < 0 || v[1] < 0)
+    if (d->nskips == MAX_HANGS || v[0] < 0 || v[0] >= MAX_RANKS || v[1] < 0)
         option_fail(name, value);
     d->skips[d->nskips].rank = (int)v[0];
     d->skips[d->nskips++].n = (int64_t)v[1];
 }
-
-static const char *const slow_names[] = {[SLOW_RANKS] = "slow",
-                                         [SLOW_HOSTS] = "slow-host",
-                                         [SLOW_LINK] = "slow-link",
-                                         [SLOW_NIC] = "slow-nic"};
 
 const char *disturb_check(const struct options *o, int nranks)
 {
@@ -347,45 +348,30 @@ const char *disturb_check(const struct options *o, int nranks)
     return NULL;
 }
 
-const char disturb_help[] =
-    "  --slow R,F[@A-B]          ranks R (or R-S) compute F times as long\n"
-    "                            [from millisecond A to B]\n"
-    "  --slow-host H,F[@A-B]     all ranks of hosts H do\n"
-    "  --slow-link R-S,F[@A-B]   transfers between ranks R and S\n"
-    "  --slow-nic H,F[@A-B]      transfers from and to hosts H\n"
-    "  --curve L,BYTES,US,GBPS   of link L (0 inside, 1 between hosts) "
-    "from\n"
-    "                            a size on\n"
-    "  --contention P,M          a share P of transfers takes 1 + M times "
-    "as\n"
-    "                            long on average (0,0)\n"
-    "  --kill R@MS               ranks die then, and the others wait\n"
-    "  --skip R,N                rank R never calls its Nth collective\n"
-    "  --end-us S                scatter of the ends of a collective (0)\n"
-    "  --end-order-us T          between its first and last rank, always (0)\n";
-
-bool disturb_set(struct options *o, const char *name, const char *value)
+static void set_end(struct options *o, const char *name, const char *value)
 {
-    int what;
-
-    for (what = SLOW_RANKS; what <= SLOW_NIC; what++)
-        if (!strcmp(name, slow_names[what])) {
-            add_slow(o, (enum slow_what)what, name, value);
-            return true;
-        }
-    if (!strcmp(name, "contention"))
-        set_contention(o, name, value);
-    else if (!strcmp(name, "kill"))
-        add_death(o, name, value);
-    else if (!strcmp(name, "skip"))
-        add_skip(o, name, value);
-    else if (!strcmp(name, "end-us"))
-        o->disturbance.end_us = option_number(name, value, 0);
-    else if (!strcmp(name, "end-order-us"))
-        o->disturbance.end_order_us = option_number(name, value, 0);
-    else if (!strcmp(name, "curve"))
-        add_curve(o, name, value);
-    else
-        return false;
-    return true;
+    o->disturbance.end_us = option_number(name, value, 0);
 }
+
+static void set_end_order(struct options *o, const char *name,
+                          const char *value)
+{
+    o->disturbance.end_order_us = option_number(name, value, 0);
+}
+
+const struct option_row disturb_options[] = {
+    {"slow", "R-S,F[@A-B]", add_slow,
+     "ranks compute F times as long [from millisecond A to B]"},
+    {"slow-host", "H-I,F[@A-B]", add_slow, "all ranks of hosts do"},
+    {"slow-link", "R-S,F[@A-B]", add_slow, "transfers between ranks R and S"},
+    {"slow-nic", "H-I,F[@A-B]", add_slow, "transfers from and to hosts"},
+    {"curve", "L,BYTES,US,GBPS", add_curve,
+     "of link L (0 inside, 1 between domains) from a size on"},
+    {"contention", "P,M", set_contention,
+     "a share P of transfers takes 1 + M times as long on average (0,0)"},
+    {"kill", "R-S@MS", add_death, "ranks die then, and the others wait"},
+    {"skip", "R,N", add_skip, "rank R never calls its Nth collective"},
+    {"end-us", "S", set_end, "scatter of the ends of a collective (0)"},
+    {"end-order-us", "T", set_end_order,
+     "between its first and last rank, always (0)"},
+    {NULL, NULL, NULL, NULL}};

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "option_values.h"
+
 struct options;
 
 #define MAX_SLOW 64
@@ -68,6 +70,6 @@ bool disturb_set(struct options *o, const char *name, const char *value);
  * does. */
 const char *disturb_check(const struct options *o, int nranks);
 
-extern const char disturb_help[];
+extern const struct option_row disturb_options[];
 
 #endif

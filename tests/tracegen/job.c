@@ -29,7 +29,7 @@ static const struct field {
 } fields[] = {
 #define NUMBER(name_, field_, low_, help_) \
     {name_, offsetof(struct job, field_), NULL, low_, A_NUMBER},
-#define WORD(name_, field_, words_, help_) \
+#define WORD(name_, field_, words_, value_, help_) \
     {name_, offsetof(struct job, field_), words_, 0, A_WORD},
 #define SWITCH(name_, field_, help_) \
     {name_, offsetof(struct job, field_), NULL, 0, A_SWITCH},
@@ -73,7 +73,7 @@ static void set_field(struct job *job, const struct field *field,
 
     switch (field->kind) {
     case A_NUMBER:
-        *(int *)at = (int)option_number(field->name, value, field->low);
+        *(int *)at = option_int(field->name, value, field->low);
         break;
     case A_WORD:
         *(int *)at = word(field->name, value, field->words);

@@ -1,4 +1,4 @@
-#include "tracegen.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

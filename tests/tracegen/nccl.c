@@ -165,10 +165,13 @@ static void put_choices(struct writer *w, const struct layout *layout,
         const int class = record->cls;
         const uint32_t n = count(out, rank, class);
 
+        if (record->enter_ns >= out->cut_ns)
+            break;
         if (is_said(layout, rank, r, class, false))
             put_choice(w, ++out->choice, id_of(class, false), n, NULL);
         if (kernels && is_said(layout, rank, r, class, true))
-            put_choice(w, ++out->choice, id_of(class, true), n, record);
+            put_choice(w, ++out->choice, id_of(class, true), n,
+                       output_has_end(out, record) ? record : NULL);
     }
 }
 

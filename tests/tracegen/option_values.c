@@ -1,7 +1,20 @@
 #include "option_values.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+bool option_set(const struct option_row *rows, struct options *o,
+                const char *name, const char *value)
+{
+    for (; rows->name; rows++)
+        if (!strcmp(rows->name, name)) {
+            rows->set(o, name, value);
+            return true;
+        }
+    return false;
+}
 
 void option_fail(const char *option, const char *text)
 {
@@ -17,6 +30,15 @@ double option_number(const char *option, const char *text, double low)
     if (end == text || *end || !(value >= low && value < 1e15))
         option_fail(option, text);
     return value;
+}
+
+int option_int(const char *option, const char *text, int low)
+{
+    const double value = option_number(option, text, low);
+
+    if (value > INT_MAX)
+        option_fail(option, text);
+    return (int)value;
 }
 
 void option_numbers(const char *option, const char *text, double *values, int n)

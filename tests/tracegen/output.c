@@ -57,3 +57,9 @@ int64_t output_time(const struct output *out, int64_t true_ns)
 {
     return host_time(&out->clock, true_ns) - out->t0_host_ns;
 }
+
+bool output_has_end(const struct output *out, const struct record *record)
+{
+    return record->gpu_ns < NEVER &&
+           record->start_ns + record->gpu_ns <= out->cut_ns;
+}

@@ -45,6 +45,9 @@ void output_release(struct output *out);
 /* A true time as nanoseconds after t0 on the clock of the process. */
 int64_t output_time(const struct output *out, int64_t true_ns);
 
+/* That the op was over is still in the file. */
+bool output_has_end(const struct output *out, const struct record *record);
+
 /* Adds the records of rank to its file; to what is not there yet before the
  * first of them, and to what comes after the last. */
 int trace_write(struct simulation *s, struct output *out,

@@ -45,9 +45,6 @@ static void put_call(int64_t *row, const struct output *out,
                      const struct issue_columns *columns)
 {
     const int64_t leave_ns = call->enter_ns + call->host_ns;
-    const struct record *r = call->record;
-    const bool ended =
-        r->gpu_ns < NEVER && r->start_ns + r->gpu_ns <= out->cut_ns;
 
     row[columns->flags] = call->flags;
     row[columns->enter_ns] = output_time(out, call->enter_ns);
@@ -57,7 +54,7 @@ static void put_call(int64_t *row, const struct output *out,
         row[columns->host_ns] = BULK_NULL;
         row[columns->flags] |= CT_FLAG_IN_CALL;
     }
-    if (!ended)
+    if (!output_has_end(out, call->record))
         row[columns->flags] |= CT_FLAG_RUNNING;
     else if (call->timed)
         put_gpu(row, out, o, call, columns);

@@ -3,6 +3,7 @@
  * time, and waits, transfers and bubble follow from their dependencies. Same
  * options and seed, same bytes.
  *
+ *   command_line.c   options
  *   layout.c    ranks, hosts, communicators
  *   job.c       what the job is, as far as options say
  *   program.c   instructions
@@ -36,6 +37,7 @@
 #include "damage.h"
 #include "disturb.h"
 #include "job.h"
+#include "memory.h"
 
 /* IN is the inner part of data parallelism: expert parallel ranks, or those
  * that HSDP shards over; DP the rest of it. */
@@ -57,6 +59,8 @@ enum comm_kind {
     COMM_EMBEDDING, /* first and last stage */
     COMM_KINDS
 };
+
+#define MAX_RANKS 65536
 
 enum nccl { NCCL_SILENT, NCCL_LOG, NCCL_KERNELS };
 
@@ -83,7 +87,7 @@ struct options {
                         48 bytes each */
     int threads;     /* that write; 0: as many as there are cores */
     uint64_t seed;
-    long ops; /* choose steps so that about so many come out; 0 */
+    int64_t ops; /* choose steps so that about so many come out; 0 */
     struct job job;
     const char *out;
 };
@@ -270,11 +274,6 @@ struct lane { /* what counts ordinals */
     uint32_t n;
 };
 
-struct index { /* from keys to numbers */
-    int n, capacity;
-    struct index_slot *slots;
-};
-
 struct rank {
     const struct program *program;
     int pc;
@@ -395,13 +394,5 @@ int truth_db_end(struct simulation *s);
 
 /* Normally distributed, the same for the same bits. */
 double normal(uint64_t bits);
-/* Bits that look random, the same for the same numbers. */
-uint64_t mix(uint64_t a, uint64_t b);
-void *grow(void *array, int *capacity_p, int n, unsigned long size);
-void *zeros(unsigned long n, unsigned long size);
-/* The number that the key of that hash has; a new one is the next, n - 1. */
-int index_number(struct index *index, uint64_t hash,
-                 bool (*is)(const void *context, int number),
-                 const void *context);
 
 #endif

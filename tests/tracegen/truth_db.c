@@ -43,8 +43,8 @@ static const char schema[] =
 
 static const char indexes[] =
     "CREATE INDEX instance_at ON instance(uid, src, dst, ordinal);"
-    "CREATE INDEX op_at ON op(process, n); CREATE INDEX op_id ON op(process, "
-    "id);"
+    "CREATE INDEX op_at ON op(process, n);"
+    "CREATE INDEX op_id ON op(process, id);"
     "COMMIT";
 
 enum table { CLOCK, INSTANCE, OP, TABLES };

@@ -299,6 +299,44 @@ static void test_threads(void **state)
     scenario_end(&s);
 }
 
+static _Atomic bool enough;
+
+static void *meet_and_part(void *unused)
+{
+    for (uint64_t hash = HASH + 1; !enough; hash++)
+        check(ncclProfiler_v6.finalize(context_of(hash, RANK)) == 0);
+    return unused;
+}
+
+/* A child that is forked while communicators come and go elsewhere, and ends
+ * its own: what other threads had locked stays locked there. */
+static void forks(void)
+{
+    enum { CHILDREN = 200 };
+    pthread_t thread;
+    on();
+    void *context = context_of(HASH, RANK);
+    pthread_create(&thread, NULL, meet_and_part, NULL);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(ncclProfiler_v6.finalize(context));
+        int status;
+        check(waitpid(pid, &status, 0) == pid && status == 0);
+    }
+    enough = true;
+    pthread_join(thread, NULL);
+}
+
+static void test_forks(void **state)
+{
+    struct scenario s;
+    (void)state;
+    scenario_run(&s, forks);
+    assert_answer(&s, "SELECT count(*) > 1 FROM comm", "1");
+    scenario_end(&s);
+}
+
 /* Launched when others have long taken its place: a launch is told all the
  * same; but a graph's may be the second one. */
 static void late(void)
@@ -333,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_transfers), cmocka_unit_test(test_endings),
         cmocka_unit_test(test_names),     cmocka_unit_test(test_launches),
         cmocka_unit_test(test_threads),   cmocka_unit_test(test_late),
+        cmocka_unit_test(test_forks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,10 @@ struct world {
     struct ct_op_row ops[MAX_RANKS][CALLS];
     struct ct_instance instances[CALLS];
     int order[MAX_RANKS];
+    bool placed; /* places in time are known, not only durations */
 };
+
+static bool placed; /* what the next world is */
 
 static double uniform(uint64_t *seed)
 {
@@ -43,6 +46,7 @@ static struct world *new_world(int n)
 {
     struct world *w = calloc(1, sizeof *w);
 
+    w->placed = placed;
     w->trace.processes = w->processes;
     w->trace.nprocesses = n;
     w->trace.jobs = &w->job;
@@ -87,10 +91,13 @@ static void add_call(struct world *w, int call, const double *start,
     for (int i = 0; i < n; i++) {
         const int64_t ns = (int64_t)(end[i] - start[i]);
 
-        w->ops[i][call] = (struct ct_op_row){.gpu = ct_shorten_ns(ns),
-                                             .ordinal = (uint32_t)call,
-                                             .launch = CT_NONE,
-                                             .instance = call};
+        w->ops[i][call] = (struct ct_op_row){
+            .enter_ns = (int64_t)start[i],
+            .offset = ct_shorten_ns(w->placed ? 0 : CT_NO_TIME),
+            .gpu = ct_shorten_ns(ns),
+            .ordinal = (uint32_t)call,
+            .launch = CT_NONE,
+            .instance = call};
         if (ns < instance->transfer_ns)
             instance->transfer_ns = ns;
         if (ns > instance->wait_max_ns)
@@ -126,10 +133,11 @@ static void barrier(const double *start, double *end, int n)
         end[i] = last + 2 * (n - 1) * HOP_NS;
 }
 
-/* lateness: each rank's own before each call, up to so many ns. */
-static struct world *play(int n, double first_skew, double lateness,
-                          double slow_rank,
-                          void (*op)(const double *, double *, int))
+/* lateness: each rank's own before each call, up to so many ns; rank 1 is slow
+ * before one call in so many. */
+static struct world *play_every(int every, int n, double first_skew,
+                                double lateness, double slow_rank,
+                                void (*op)(const double *, double *, int))
 {
     struct world *w = new_world(n);
     double start[MAX_RANKS] = {0}, end[MAX_RANKS] = {0};
@@ -142,9 +150,16 @@ static struct world *play(int n, double first_skew, double lateness,
         add_call(w, call, start, end, n);
         for (int i = 0; i < n; i++)
             start[i] = end[i] + GAP_NS + lateness * uniform(&seed) +
-                       (i == 1 ? slow_rank : 0);
+                       (i == 1 && call % every == 0 ? slow_rank : 0);
     }
     return w;
+}
+
+static struct world *play(int n, double first_skew, double lateness,
+                          double slow_rank,
+                          void (*op)(const double *, double *, int))
+{
+    return play_every(1, n, first_skew, lateness, slow_rank, op);
 }
 
 /* Mean and largest deviation of the transfers, in us. */
@@ -218,6 +233,47 @@ static void test_lateness_does_not(void **state)
     }
 }
 
+/* Calls to which all come at once do not say what becomes of those to which one
+ * comes late. */
+static void test_lateness_now_and_then(void **state)
+{
+    (void)state;
+    placed = true;
+    for (int n = 3; n <= MAX_RANKS; n++) {
+        const double truth = 2 * (n - 1) * HOP_NS / 1e3;
+        const struct result r =
+            locate(play_every(16, n, 0, 0, 30 * HOP_NS, barrier), n);
+
+        if (fabs(r.us / truth - 1) > .001 || r.off_us > .001 * truth)
+            fail_msg("n=%d: %.1f us +- %.1f, truth %.1f", n, r.us, r.off_us,
+                     truth);
+    }
+    placed = false;
+}
+
+/* By their places in time every call of either kind is known, whoever was late
+ * and by how much. */
+static void test_places(void **state)
+{
+    (void)state;
+    placed = true;
+    for (int n = 2; n <= MAX_RANKS; n++) {
+        const double truth = 2 * (n - 1) * HOP_NS / 1e3;
+        const struct result results[] = {
+            locate(play(n, 0, 3 * HOP_NS, 0, barrier), n),
+            locate(play(n, 0, 0, 9 * HOP_NS, barrier), n),
+            locate(play(n, 0, 3 * HOP_NS, 0, ring), n),
+            locate(play(n, 0, .3 * HOP_NS, 5 * HOP_NS, ring), n)};
+
+        for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+            if (fabs(results[i].us / truth - 1) > .001 ||
+                results[i].off_us > .01 * truth)
+                fail_msg("n=%d, case %zu: %.1f us +- %.1f, truth %.1f", n, i,
+                         results[i].us, results[i].off_us, truth);
+    }
+    placed = false;
+}
+
 /* Without skew there is nothing to choose: all agree on T. */
 static void test_no_skew(void **state)
 {
@@ -229,9 +285,11 @@ static void test_no_skew(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_skew_goes_round),
-                                       cmocka_unit_test(test_lateness_does_not),
-                                       cmocka_unit_test(test_no_skew)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_skew_goes_round),
+        cmocka_unit_test(test_lateness_does_not),
+        cmocka_unit_test(test_lateness_now_and_then),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_no_skew)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

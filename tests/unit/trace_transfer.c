@@ -99,6 +99,22 @@ static void test_p2p_scattered(void **state)
     files_close(trace, folder);
 }
 
+/* As much as they agree: all of them may have waited. */
+static void test_p2p_few(void **state)
+{
+    static const long ns[] = {9000, 9010, 9020};
+    const char *folder = files_folder();
+    struct ct_trace *trace =
+        transfers(folder, two_hosts, starts, starts, ns, 3);
+    int i;
+
+    (void)state;
+    for (i = 0; i < 3; i++)
+        assert_true(files_instance(trace, 0, i)->estimated);
+    assert_int_equal(trace->jobs[0].usages[0].nsamples, 0);
+    files_close(trace, folder);
+}
+
 static void test_p2p_alone(void **state)
 {
     const char *folder = files_folder();
@@ -209,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_p2p_on_one_clock),
         cmocka_unit_test(test_p2p_on_two_clocks),
         cmocka_unit_test(test_p2p_scattered),
+        cmocka_unit_test(test_p2p_few),
         cmocka_unit_test(test_p2p_alone),
         cmocka_unit_test(test_rooted),
         cmocka_unit_test(test_rooted_without_waiting),
