@@ -14,6 +14,7 @@ JOB = ["train3d", "--tp", "2", "--pp", "1", "--dp", "2", "--layers", "2",
        "--micro-batches", "2", "--compute-us", "8000", "--steps", "8"]
 PIPELINE = ["train3d", "--tp", "2", "--pp", "2", "--dp", "1", "--layers", "2",
             "--micro-batches", "4", "--compute-us", "8000", "--steps", "8"]
+TRIES = 4
 FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
 # Columns in ns of the process's clock, by table.
 TIMES = {"process": ("end_ns",), "op": ("enter_ns", "gpu_off_ns"),
@@ -80,27 +81,64 @@ def near(a, b, share, ms):
                       abs(a - b) <= share * max(abs(a), abs(b)) + ms)
 
 
-def same(name, want, got, share, ms):
+def difference(want, got, share, ms):
+    """What got says otherwise than want; None: nothing."""
     if want[0].keys() != got[0].keys():
-        jobs.fail("%s: roles %s, not %s" % (name, list(got[0]), list(want[0])))
+        return "roles %s, not %s" % (list(got[0]), list(want[0]))
     for key, (transfer, wait) in want[0].items():
         # Where one ends and the other begins depends on clocks, not the sum.
         most = share * (transfer + wait) + ms
         if not near(got[0][key][0], transfer, 0, most) or \
                 not near(got[0][key][1], wait, 0, most):
-            jobs.fail("%s: %s takes %s, not %s" % (name, key, got[0][key],
-                                                   (transfer, wait)))
+            return "%s takes %s, not %s" % (key, got[0][key], (transfer, wait))
     if [f[:2] for f in want[1]] != [f[:2] for f in got[1]]:
-        jobs.fail("%s: found %s, not %s" % (name, got[1], want[1]))
+        return "found %s, not %s" % (got[1], want[1])
     for mine, theirs in zip(want[1], got[1]):
         if not near(mine[2], theirs[2], share, ms):
-            jobs.fail("%s: %s, not %s" % (name, theirs, mine))
+            return "%s, not %s" % (theirs, mine)
     if len(got[2]) != 2 or got[2][1]["common"] != 0:
-        jobs.fail("%s: clocks %s" % (name, got[2]))
+        return "clocks %s" % got[2]
+    return None
+
+
+def tell(name, got):
     print("%s: as on right clocks; host1 is %.6f s ahead, %.4g ppm fast, ends "
           "within %.3g us" % (name, got[2][1]["offset_s"],
                               got[2][1]["drift_ppm"],
                               got[2][1]["residual_us"]), flush=True)
+
+
+def same(name, want, got, share, ms):
+    found = difference(want, got, share, ms)
+    if found:
+        jobs.fail("%s: %s" % (name, found))
+    tell(name, got)
+
+
+def same_when_run(tmp, name, run_it, want):
+    """Another run: how long computing takes is up to the machine, and what else
+    that does; so it may take more than one."""
+    for n in range(TRIES):
+        trace = os.path.join(tmp, "%s %d" % (name, n))
+        run_it(trace)
+        got = facts(trace)
+        found = difference(want, got, .35, 8)
+        if not found:
+            tell(name, got)
+            return
+        print("%s, run %d: %s" % (name, n, found), flush=True)
+    jobs.fail("%s: not as on right clocks in %d runs" % (name, TRIES))
+
+
+def run_right(tmp, fabric, name, job):
+    """A run in which nothing else on this machine hides the slow rank."""
+    for n in range(TRIES):
+        trace = os.path.join(tmp, "%s right %d" % (name, n))
+        run(fabric, trace, job)
+        want = facts(trace)
+        if job is PIPELINE or "STRAGGLER" in [f[0] for f in want[1]]:
+            return trace, want
+    return jobs.fail("%s: the slow rank is not found" % name)
 
 
 def in_copies(tmp, name, trace, want):
@@ -135,15 +173,12 @@ def main():
     with jobs.Scratch() as tmp:
         fabric = machine(tmp)
         for name, job in (("data parallel", JOB), ("pipeline", PIPELINE)):
-            right = os.path.join(tmp, name)
-            run(fabric, right, job)
-            want = facts(right)
+            right, want = run_right(tmp, fabric, name, job)
             in_copies(tmp, name, right, want)
             for how, words in wrong_clocks().items():
-                trace = os.path.join(tmp, name + " " + how)
-                run(fabric, trace, job, words)
-                # Another run: how long computing takes is up to the machine.
-                same(name + ", " + how, want, facts(trace), .35, 8)
+                same_when_run(tmp, name + ", " + how,
+                              lambda to, w=words: run(fabric, to, job, w),
+                              want)
 
 
 if __name__ == "__main__":
