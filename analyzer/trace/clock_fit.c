@@ -20,8 +20,7 @@
 #define USUAL_RATE 2e-5  /* that crystals may be off by */
 #define FEW_SAMPLES 8    /* of one kind: too few to say what it does */
 #define BETTER .5        /* error of messages, to replace collectives */
-#define ASYMMETRY .015   /* of both ways: they differ by four times that share \
-                          */
+#define ASYMMETRY .015   /* of both ways together */
 #define NORMAL .87       /* standard deviations in what 3/4 are within */
 
 struct point { /* a sample relative to the first one */

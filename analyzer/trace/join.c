@@ -328,4 +328,3 @@ void ct_trace_join(struct ct_trace *trace)
     for (i = 0; i < trace->njobs; i++)
         join_job(trace, &trace->jobs[i]);
 }
-
