@@ -9,6 +9,7 @@
 #include "told_parts.h"
 
 #include <string.h>
+#include <strings.h>
 
 static _Atomic uint64_t unknown;
 
@@ -22,32 +23,23 @@ int told_op(const char *func)
     return func && op < CT_OP_COUNT ? op : -1;
 }
 
-/* As nccl.h spells them; but NCCL has no word for one of its types, up to
- * 2.30.7 at least (ncclDatatypeToString() in src/collectives.cc). */
+/* As nccl.h spells them, in other letters than our rows; but NCCL has no word
+ * for one of its types, up to 2.30.7 at least (ncclDatatypeToString() in
+ * src/collectives.cc). */
 int told_type(const char *type)
 {
-    static const struct {
-        const char *name;
-        int type;
-    } names[] = {
-        {"ncclInt8", CT_TYPE_INT8},
-        {"ncclUint8", CT_TYPE_UINT8},
-        {"Unknown", CT_TYPE_UINT8},
-        {"ncclInt32", CT_TYPE_INT32},
-        {"ncclUint32", CT_TYPE_UINT32},
-        {"ncclInt64", CT_TYPE_INT64},
-        {"ncclUint64", CT_TYPE_UINT64},
-        {"ncclFloat16", CT_TYPE_FLOAT16},
-        {"ncclFloat32", CT_TYPE_FLOAT32},
-        {"ncclFloat64", CT_TYPE_FLOAT64},
-        {"ncclBfloat16", CT_TYPE_BFLOAT16},
-        {"ncclFloat8e4m3", CT_TYPE_FLOAT8E4M3},
-        {"ncclFloat8e5m2", CT_TYPE_FLOAT8E5M2},
+    static const char *const ids[] = {
+#define TYPE(id_, value_, ...) [value_] = #id_,
+#include "commtrace/nccl_types.def"
     };
-    for (size_t i = 0; type && i < sizeof(names) / sizeof(*names); i++)
-        if (!strcmp(type, names[i].name))
-            return names[i].type;
-    return -1;
+    int i = 0, n = (int)(sizeof(ids) / sizeof(*ids));
+    if (type && !strcmp(type, "Unknown"))
+        return CT_TYPE_UINT8;
+    if (!type || strncmp(type, "nccl", 4) != 0)
+        return -1;
+    while (i < n && strcasecmp(type + 4, ids[i]) != 0)
+        i++;
+    return i < n ? i : -1;
 }
 
 uint64_t told_unknown(void)

@@ -6,16 +6,14 @@
 #include "clock.h"
 #include "descriptor.h"
 #include "gputime.h"
-#include "graphs.h"
 #include "init.h"
 #include "log.h"
 #include "nccl_file.h"
 #include "policy.h"
 #include "profiler.h"
-#include "told.h"
 #include "topo.h"
+#include "trace_losses.h"
 #include "trace_rows.h"
-#include "ways.h"
 
 #include "commtrace/ops.h"
 
@@ -51,90 +49,6 @@ static void new_device(void *context, int64_t device, struct batch *batch)
 static void new_comm(void *context, const struct comm_facts *facts)
 {
     nccl_rows_meet(((struct trace *)context)->nccl, facts);
-}
-
-static uint64_t value_of(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-static uint64_t unrecorded_copies(void)
-{
-    uint64_t n = value_of(&ways_unrecorded);
-    if (n)
-        log_line(LOG_COPIES,
-                 "more than %d copies of NCCL are in use; calls to the others "
-                 "are not recorded",
-                 NCCL_COPIES);
-    return n;
-}
-
-/* A ring is full for a reason: where nothing can be written, that. */
-static void count_lost_ops(struct trace *trace, int64_t since, int64_t at)
-{
-    uint64_t n = value_of(&trace->ring->header->lost_ops);
-    losses_add(&trace->losses, trace->failing ? LOSS_WRITE_OPS : LOSS_RING_OPS,
-               n - trace->seen_ops, since, at);
-    trace->seen_ops = n;
-}
-
-static bool has_hooked(void)
-{
-    bool has = false;
-    for (int i = 0; i < NCCL_COPIES; i++)
-        has |= atomic_load_explicit(&nccl_copies[i].used, memory_order_relaxed);
-    return has;
-}
-
-static void tell_absence(struct trace *trace)
-{
-    const char *why = profiler_absence(), *calls = told_absence();
-    if (why)
-        absence_add(&trace->gather.batch, "profiler", why);
-    if (calls)
-        absence_add(&trace->gather.batch, "calls", calls);
-    if (calls && !has_hooked())
-        absence_add(&trace->gather.batch, "nccl_log",
-                    "NCCL is asked for it in calls that hooks see");
-}
-
-static void count_losses(struct trace *trace)
-{
-    const struct ct_ring_header *header = trace->ring->header;
-    /* In the order of enum ct_no_stack. */
-    const uint64_t *no_stack = trace->gather.no_stack;
-    const struct profiler_losses profiler = profiler_losses();
-    const struct choices_losses choices = choices_losses(trace->gather.choices);
-    const struct {
-        enum loss loss;
-        uint64_t n; /* so far */
-    } all[] = {
-        {LOSS_RING_LAUNCHES, value_of(&header->lost_launches)},
-        {LOSS_RING_COMMS, value_of(&header->lost_comms)},
-        {LOSS_RING_LEAVES, value_of(&header->lost_leaves)},
-        {LOSS_RING_GRAPHS, value_of(&header->lost_graphs)},
-        {LOSS_RING_GRAPH_LAUNCHES, value_of(&header->lost_graph_launches)},
-        {LOSS_GRAPH_TABLE, value_of(&graphs_untracked)},
-        {LOSS_EVENT_PAIRS, gpu_exhausted()},
-        {LOSS_NO_CONTEXT, gpu_untimed()},
-        {LOSS_GROUP_TARGETS, value_of(&group_untimed)},
-        {LOSS_GROWN_IDS, births_unlike()},
-        {LOSS_STACK_LIMIT, no_stack[0]},
-        {LOSS_STACK_ROOM, no_stack[1]},
-        {LOSS_STACK_TABLE, no_stack[2]},
-        {LOSS_COPIES, unrecorded_copies()},
-        {LOSS_CHOICE_QUEUE, profiler.full},
-        {LOSS_CHOICE_MEMORY, profiler.memory},
-        {LOSS_CHOICE_COMM, choices.strangers},
-        {LOSS_KERNEL_LATE, profiler.late},
-        {LOSS_KERNEL_UNTOLD, choices.untimed},
-        {LOSS_TOLD_KIND, told_unknown()},
-    };
-    int64_t since = trace->looked_ns, at = trace_now(trace);
-    count_lost_ops(trace, since, at);
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        losses_reach(&trace->losses, all[i].loss, all[i].n, since, at);
-    trace->looked_ns = at;
 }
 
 static void adapt_policy(struct trace *trace)
@@ -232,7 +146,8 @@ static uint64_t slots_so_far(const struct trace *trace)
 static bool has_calls(const struct trace *trace, uint64_t made)
 {
     return trace->gather.next >= made &&
-           !value_of(&trace->ring->header->lost_ops);
+           !atomic_load_explicit(&trace->ring->header->lost_ops,
+                                 memory_order_relaxed);
 }
 
 /* Who deletes a trace wants it gone: it does not come back, and its room on
@@ -265,7 +180,7 @@ int trace_flush(struct trace *trace, bool force)
                           has_calls(trace, made), false);
         adapt_policy(trace);
         losses_tell(&trace->losses, &trace->gather.batch);
-        tell_absence(trace);
+        add_absence(trace);
         if (trace_now(trace) - trace->tied_ns >= TIE_EVERY_NS)
             tie_real_time(trace);
     }

@@ -21,8 +21,8 @@ enum {
 };
 
 #define CT_NCCL_PROFILER_VARIABLE "NCCL_PROFILER_PLUGIN"
-#define CT_NCCL_PROFILER_LIBRARY "libnccl-profiler.so" /* where it is not set \
-                                                        */
+/* Where that is not set. */
+#define CT_NCCL_PROFILER_LIBRARY "libnccl-profiler.so"
 #define CT_NCCL_CONF_OF_HOME ".nccl.conf"
 #define CT_NCCL_CONF_OF_HOST "/etc/nccl.conf"
 

@@ -202,6 +202,41 @@ static void test_names(void **state)
     scenario_end(&s);
 }
 
+/* By all the names that NCCL has for types, and others. */
+static void types(void)
+{
+    static const char *const words[] = {
+        "ncclInt8",    "Unknown",     "ncclUint8",     "ncclInt32",
+        "ncclUint32",  "ncclInt64",   "ncclUint64",    "ncclFloat16",
+        "ncclFloat32", "ncclFloat64", "ncclBfloat16",  "ncclFloat8e4m3",
+        "ncclInt80",   "ncclInt",     "ncclFloat8e5m2"};
+    on();
+    void *context = context_of(HASH, RANK);
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        struct ct_profiler_event_v5 event = {.type = CT_PROFILER_COLL_API};
+        event.u.coll_api.func = "AllReduce";
+        event.u.coll_api.count = 1;
+        event.u.coll_api.datatype = words[i];
+        event.u.coll_api.stream = STREAM;
+        stop(start(context, &event));
+    }
+}
+
+static void test_types(void **state)
+{
+    struct scenario s;
+    (void)state;
+    scenario_run(&s, types);
+    assert_answer(&s,
+                  "SELECT group_concat(name, ' ') FROM (SELECT"
+                  " ifnull(t.name, 'none') AS name FROM op o"
+                  " JOIN op_class c ON c.id = o.class"
+                  " LEFT JOIN data_type t ON t.id = c.type ORDER BY o.id)",
+                  "int8 uint8 uint8 int32 uint32 int64 uint64 half float double"
+                  " bfloat16 f8e4m3 none none f8e5m2");
+    scenario_end(&s);
+}
+
 /* Version 4: launches, a broadcast as bytes; and handles of nobody's. */
 static void launches(void)
 {
@@ -371,7 +406,7 @@ int main(void)
         cmocka_unit_test(test_transfers), cmocka_unit_test(test_endings),
         cmocka_unit_test(test_names),     cmocka_unit_test(test_launches),
         cmocka_unit_test(test_threads),   cmocka_unit_test(test_late),
-        cmocka_unit_test(test_forks),
+        cmocka_unit_test(test_forks),     cmocka_unit_test(test_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
