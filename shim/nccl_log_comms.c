@@ -16,7 +16,9 @@ static void add(int *to, int from)
         *to = from;
 }
 
-void log_comm_add(struct nccl_log_comm *about, const struct nccl_log_comm *more)
+/* Numbers that are known in `more` replace those in `about`. */
+static void add_known(struct nccl_log_comm *about,
+                      const struct nccl_log_comm *more)
 {
     if (more->hash)
         about->hash = more->hash;
@@ -118,8 +120,8 @@ struct log_comm *log_setting_up(const struct log_line *line)
 static void take_pending(struct log_thread *thread, struct log_comm *comm,
                          const struct nccl_log_comm *about)
 {
-    log_comm_add(&comm->about, &thread->pending);
-    log_comm_add(&comm->about, about);
+    add_known(&comm->about, &thread->pending);
+    add_known(&comm->about, about);
     log_comm_clear(&thread->pending);
 }
 
@@ -143,7 +145,7 @@ void log_detail(const struct log_line *line, uint64_t pointer,
         log_start(line, pointer, about);
         return;
     }
-    log_comm_add(&comm->about, about);
+    add_known(&comm->about, about);
     log_tell_comm(line, comm, NCCL_LOG_DETAIL);
 }
 

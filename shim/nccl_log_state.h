@@ -186,9 +186,6 @@ size_t log_known_host(const struct nccl_log *log, struct text word,
 /* nccl_log_comms.c: communicators. */
 
 void log_comm_clear(struct nccl_log_comm *about);
-/* Numbers that are known in `more` replace those in `about`. */
-void log_comm_add(struct nccl_log_comm *about,
-                  const struct nccl_log_comm *more);
 
 struct log_comm *log_find_comm(struct nccl_log *log,
                                const struct log_thread *thread,

@@ -7,7 +7,8 @@
 #include "doctor/child.h"
 #include "doctor/elf.h"
 
-const char *loader_path(void)
+/* Of this very program: the only one that is ever started. */
+static const char *loader_path(void)
 {
     static char path[256];
     struct elf self;

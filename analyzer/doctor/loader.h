@@ -17,9 +17,6 @@ struct loader {
     const char *trouble; /* what the loader complained of; NULL: nothing */
 };
 
-/* The loader of this very program: the only one that is ever started. */
-const char *loader_path(void);
-
 /* 0, or -1 where the loader could not be asked. preload may be NULL. */
 int loader_list(struct loader *loader, const char *file, const char *preload);
 

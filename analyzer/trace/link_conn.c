@@ -59,8 +59,10 @@ static int first_from(const struct ct_process *p, int comm, int src, int dst)
     return low;
 }
 
-const struct ct_conn_row *ct_conns_of(const struct ct_process *process,
-                                      int comm, int src, int dst, int *n_p)
+/* Those from src to dst. *n_p may be 0. */
+static const struct ct_conn_row *conns_between(const struct ct_process *process,
+                                               int comm, int src, int dst,
+                                               int *n_p)
 {
     const struct ct_nccl_words *words = &process->nccl;
     const int first = first_from(process, comm, src, dst);
@@ -230,7 +232,7 @@ static bool worst_of(const struct ct_ends *ends, const struct ct_process *p,
 
     if (!p)
         return false;
-    rows = ct_conns_of(p, (int)(comm - p->comms), src, dst, &n);
+    rows = conns_between(p, (int)(comm - p->comms), src, dst, &n);
     for (i = 0; i < n; i++)
         direct = direct || rows[i].connector == 1;
     for (i = 0; i < n; i++) {

@@ -36,8 +36,8 @@ static bool same_gpu(const struct ct_ends *ends)
     return ct_same_name(a->pci, b->pci);
 }
 
-void ct_ends_of(const struct ct_trace *trace, const struct ct_job *job,
-                int comm, int rank, int peer, struct ct_ends *ends)
+static void find_ends(const struct ct_trace *trace, const struct ct_job *job,
+                      int comm, int rank, int peer, struct ct_ends *ends)
 {
     const struct ct_member *a = &job->comms[comm].members[rank];
     const struct ct_member *b = &job->comms[comm].members[peer];
@@ -73,7 +73,7 @@ void ct_pair_link(const struct ct_trace *trace, const struct ct_job *job,
 {
     struct ct_ends ends;
 
-    ct_ends_of(trace, job, comm, rank, peer, &ends);
+    find_ends(trace, job, comm, rank, peer, &ends);
     if (!is_self(&ends, fact) && !ct_link_by_conn(&ends, fact) &&
         !ct_link_by_plugin(&ends, fact) && !ct_link_by_topology(&ends, fact))
         ct_link_by_host(&ends, fact);
@@ -84,7 +84,7 @@ void ct_pair_topology(const struct ct_trace *trace, const struct ct_job *job,
 {
     struct ct_ends ends;
 
-    ct_ends_of(trace, job, comm, rank, peer, &ends);
+    find_ends(trace, job, comm, rank, peer, &ends);
     if (!is_self(&ends, fact))
         ct_link_by_topology(&ends, fact);
 }
@@ -96,7 +96,7 @@ void ct_conn_link(const struct ct_trace *trace, const struct ct_job *job,
     struct ct_link_fact seen;
     struct ct_ends ends;
 
-    ct_ends_of(trace, job, comm, row->src, row->dst, &ends);
+    find_ends(trace, job, comm, row->src, row->dst, &ends);
     if (!is_self(&ends, fact) && ct_link_of_conn(&ends, row, teller, &seen))
         *fact = seen;
 }

@@ -16,9 +16,6 @@ struct ct_ends {                    /* of rank and of peer; not the same GPU */
     int rank, peer;
 };
 
-void ct_ends_of(const struct ct_trace *trace, const struct ct_job *job,
-                int comm, int rank, int peer, struct ct_ends *ends);
-
 /* Both are known, and the same. */
 static inline bool ct_same_name(const char *a, const char *b)
 {

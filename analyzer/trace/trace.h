@@ -660,10 +660,8 @@ void ct_conn_link(const struct ct_trace *trace, const struct ct_job *job,
                   int comm, const struct ct_process *teller,
                   const struct ct_conn_row *row, struct ct_link_fact *fact);
 
-/* Connections that the process's log tells of: from src to dst of its
- * communicator comm; all of that communicator. *n_p may be 0. */
-const struct ct_conn_row *ct_conns_of(const struct ct_process *process,
-                                      int comm, int src, int dst, int *n_p);
+/* Connections of its communicator comm that the process's log tells of. *n_p
+ * may be 0. */
 const struct ct_conn_row *ct_conns_in(const struct ct_process *process,
                                       int comm, int *n_p);
 

@@ -14,7 +14,8 @@ double normal(uint64_t bits)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-double jittered(const struct options *o, uint64_t a, uint64_t b)
+/* A lognormal factor around 1, the same for the same numbers. */
+static double jittered(const struct options *o, uint64_t a, uint64_t b)
 {
     return o->jitter > 0 ? exp(o->jitter * normal(mix(mix(o->seed, a), b))) : 1;
 }

@@ -359,8 +359,6 @@ void truth_instance(struct simulation *s, const struct instance *instance);
 void record_add(struct rank *rank, const struct instruction *in,
                 enum comm_kind comm, int stream, int group);
 
-/* A lognormal factor around 1, the same for the same numbers. */
-double jittered(const struct options *o, uint64_t a, uint64_t b);
 /* Of rank's next piece of computing that takes us. */
 int64_t compute_ns(const struct simulation *s, int rank, double us);
 /* Of comm's nth collective, which begins at start_ns. */
