@@ -135,16 +135,6 @@ static void set_cost(struct view_cost *cost, const struct ct_usage *usage,
     cost->wait_ms = sum->wait_ns * per_call;
 }
 
-static int count_ranks(const struct view *view, const struct ct_comm *comm)
-{
-    int n = 0;
-
-    for (int i = 0; i < comm->nranks; i++)
-        n += comm->members[i].process != CT_NONE &&
-             !view->trace->processes[comm->members[i].process].left_out;
-    return n;
-}
-
 int cost_measure(struct view *view)
 {
     const struct ct_job *job = view->job;
@@ -160,7 +150,7 @@ int cost_measure(struct view *view)
         add_process(view, job->processes[i], sums);
     for (int i = 0; i < job->nusages; i++)
         set_cost(&view->costs[i], &job->usages[i],
-                 count_ranks(view, &job->comms[job->usages[i].comm]), &sums[i]);
+                 view_chosen_members(view, job->usages[i].comm), &sums[i]);
     free(sums);
     return 0;
 }

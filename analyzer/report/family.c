@@ -193,7 +193,10 @@ static int build_one(struct family *f, const struct view *view,
     for (i = 0; i < n && compare_keys(view, order[0], order[i]) == 0; i++) {
         int comm = view->job->usages[order[i]].comm;
 
-        f->ngroups += comm != last_comm;
+        if (comm != last_comm) {
+            f->ngroups++;
+            f->members += view_chosen_members(view, comm);
+        }
         last_comm = comm;
         add_usage(f, view, order[i], &volume);
     }

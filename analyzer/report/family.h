@@ -14,6 +14,7 @@ struct family { /* role x use x op x group size x place */
     char nodes_text[16], where[48]; /* nodes and link; "2+", "TCP?" where
                                        ranks are missing */
     int ngroups, nranks, nodes, domains;
+    int members; /* of all its groups, that have a trace and were chosen */
     bool network;
     bool missing; /* a rank has no trace: times are upper bounds */
     bool timed;   /* else its times are 0 because nothing is known */

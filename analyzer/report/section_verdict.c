@@ -138,17 +138,16 @@ static void say_worst(struct out *out, const struct ct_finding_row *row,
 }
 
 /* What a rank spends on a role, families weighted by the ranks they hold. */
-static void sum_role(const struct view *view, const struct families *families,
+static void sum_role(const struct families *families, int ranks,
                      enum ct_role_id role, double *transfer_p, double *wait_p)
 {
     *transfer_p = *wait_p = 0;
     for (int i = 0; i < families->n; i++) {
         const struct family *f = &families->rows[i];
-        double weight = (double)f->ngroups * f->nranks / view->job->nprocesses;
+        const double weight = (double)f->members / ranks;
 
         if ((f->given ? f->given->role : CT_ROLE_UNKNOWN) != role)
             continue;
-        weight = weight > 1 ? 1 : weight;
         *transfer_p += weight * f->transfer_ms;
         *wait_p += weight * f->wait_ms;
     }
@@ -157,7 +156,8 @@ static void sum_role(const struct view *view, const struct families *families,
 /* Below a tenth of a percent nothing is worth a digit. */
 static void put_percent(char *text, size_t size, double percent)
 {
-    snprintf(text, size, percent < 10 ? "%.1f" : "%.0f", percent);
+    snprintf(text, size, percent < 9.95 ? "%.1f" : "%.0f",
+             percent < .05 ? 0. : percent);
 }
 
 static void say_budget(struct out *out, const struct view *view,
@@ -165,6 +165,7 @@ static void say_budget(struct out *out, const struct view *view,
 {
     static const enum ct_role_id order[] = {CT_ROLE_TP, CT_ROLE_PP, CT_ROLE_DP,
                                             CT_ROLE_CONTROL, CT_ROLE_UNKNOWN};
+    const int ranks = view_chosen_ranks(view);
     char text[400] = "";
     double waits = 0;
     size_t used = 0;
@@ -173,7 +174,7 @@ static void say_budget(struct out *out, const struct view *view,
         double transfer, wait, period = view_period_ms(view) / 100;
         char parts[2][32];
 
-        sum_role(view, families, order[i], &transfer, &wait);
+        sum_role(families, ranks, order[i], &transfer, &wait);
         if (transfer + wait <= 0)
             continue;
         put_percent(parts[0], sizeof parts[0], transfer / period);

@@ -36,6 +36,8 @@ const char *units_real(char buffer[UNITS_SIZE], double value, int digits)
             decimals--;
         decimals = decimals < 0 ? 0 : decimals > 4 ? 4 : decimals;
     }
+    if (round(value * pow(10, decimals)) == 0)
+        value = 0; /* no "-0.0" */
     snprintf(buffer, UNITS_SIZE, "%.*f", decimals, value);
     return buffer;
 }

@@ -254,6 +254,31 @@ int view_traced_ranks(const struct ct_job *job)
     return traced;
 }
 
+int view_chosen_members(const struct view *view, int comm)
+{
+    const struct ct_comm *c = &view->job->comms[comm];
+    int n = 0;
+
+    for (int i = 0; i < c->nranks; i++)
+        n += c->members[i].process != CT_NONE &&
+             !view->trace->processes[c->members[i].process].left_out;
+    return n;
+}
+
+int view_chosen_ranks(const struct view *view)
+{
+    int chosen = 0;
+
+    for (int i = 0; i < view->job->nprocesses; i++)
+        chosen += !view->trace->processes[view->job->processes[i]].left_out;
+    for (int i = 0; i < view->job->ncomms; i++) {
+        const int members = view_chosen_members(view, i);
+
+        chosen = members > chosen ? members : chosen;
+    }
+    return chosen;
+}
+
 void view_missing_members(const struct view *view, int comm, char *text,
                           size_t size)
 {

@@ -96,6 +96,10 @@ const char *view_op_name(enum ct_op base);
 /* Ranks with a trace: a process may hold several. */
 int view_traced_ranks(const struct ct_job *job);
 
+/* Of those the ones that were chosen; and of the members of a communicator. */
+int view_chosen_ranks(const struct view *view);
+int view_chosen_members(const struct view *view, int comm);
+
 /* Members of a communicator without a trace: "1 (rank 5), 3", with the rank in
  * the job where that follows; "" where there are none. */
 void view_missing_members(const struct view *view, int comm, char *text,

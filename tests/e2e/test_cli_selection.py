@@ -3,6 +3,7 @@
 in the whole job."""
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -147,6 +148,23 @@ def check_ranks(trace):
     assert whole["job"]["ops"] == one(db, "SELECT count(*) FROM whole.op")
 
 
+def check_budget(trace):
+    """VERDICT speaks of the chosen ranks, as ROLES does: here each of them is
+    in one group of each role."""
+    for options in (["--ranks", "0-1"], ["--ranks", "3"]):
+        job = report(trace, *options)
+        text = " ".join(run("report", *options, trace).stdout.split())
+        budget = {role: float(transfer) + float(wait) for role, transfer, wait
+                  in re.findall(r"(\w+) ([\d.]+) \+ ([\d.]+)[, ]",
+                                text[text.index("transfer + wait: "):])}
+        assert set(budget) >= {"TP", "PP", "DP"}, text
+        for role, percent in budget.items():
+            told = sum(r["share_percent"] for r in job["roles"]
+                       if r["role"] == role)
+            assert abs(percent - told) <= .12 + .05 * told, (
+                options, role, percent, told)
+
+
 # When an op was called, in the job's time: of one host that is simple.
 AT = ("(SELECT w.enter_ns + p.t0_ns - (SELECT min(t0_ns) FROM whole.process) "
       "FROM whole.process p WHERE p.process = w.process)")
@@ -270,6 +288,7 @@ def check():
     check_everything("good")
     check_steps("good", last)
     check_ranks("good")
+    check_budget("good")
     check_times("good")
     check_dates("good")
     check_wrong_clocks()

@@ -272,6 +272,7 @@ static void numbers_are_readable(void **state)
     assert_string_equal(units_real(buffer, 0.9996, 3), "1.00");
     assert_string_equal(units_real(buffer, 99.96, 3), "100");
     assert_string_equal(units_real(buffer, -0.0012345, 3), "-0.0012");
+    assert_string_equal(units_real(buffer, -1e-9, 3), "0.0000");
     assert_string_equal(units_real(buffer, NAN, 3), "n/a");
     assert_string_equal(units_real(buffer, INFINITY, 3), "n/a");
     assert_string_equal(units_sure(buffer, .99994), "> 0.99");
