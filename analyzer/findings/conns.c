@@ -181,11 +181,13 @@ static void tell_price(const struct search *s, struct ct_finding_row *row)
         return;
     ct_link_text(s->bad.could.link, s->bad.could.speed, link, sizeof link);
     snprintf(row->text + used, sizeof row->text - used,
-             ". Its %.4g call%s take %.3g ms per %s, over %s %.3g ms by %s: "
-             "%.3g ms lost [%.3g, %.3g]",
-             s->calls, ct_plural(s->calls), row->observed_ms, row->per, link,
-             row->predicted_ms, source_words[row->source], row->loss_ms,
-             row->loss_low_ms, row->loss_high_ms);
+             ". Its %s call%s take %s ms per %s, over %s %s ms by %s: "
+             "%s ms lost [%s, %s]",
+             CT_NUM(s->calls, 4), ct_plural(s->calls),
+             CT_NUM(row->observed_ms, 3), row->per, link,
+             CT_NUM(row->predicted_ms, 3), source_words[row->source],
+             CT_NUM(row->loss_ms, 3), CT_NUM(row->loss_low_ms, 3),
+             CT_NUM(row->loss_high_ms, 3));
 }
 
 static void tell(const struct search *s, struct ct_finding_row *row)

@@ -127,14 +127,14 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
                  row->groups);
     if (row->stretch > 1.01)
         snprintf(more_of_step, sizeof more_of_step,
-                 " of the step, %.3g of it to fill and drain the pipeline",
-                 row->loss_ms * (1 - 1 / row->stretch));
+                 " of the step, %s of it to fill and drain the pipeline",
+                 CT_NUM(row->loss_ms * (1 - 1 / row->stretch), 3));
     if (price->prior_off > 1)
         snprintf(doubt, sizeof doubt,
                  ". Those do not describe this machine, whose network takes "
-                 "%.2g times as long: measure a sweep inside a node and give "
+                 "%s times as long: measure a sweep inside a node and give "
                  "it as --reference",
-                 price->prior_off);
+                 CT_NUM(price->prior_off, 2));
     if (!price->timed) {
         snprintf(row->text, sizeof row->text,
                  "TP=%d: the group of ranks %s%s spans %d NVLink domains "
@@ -144,11 +144,13 @@ void ct_crossing_tell(const struct ct_case *c, const struct ct_price *price,
     }
     snprintf(row->text, sizeof row->text,
              "TP=%d: the group of ranks %s%s spans %d NVLink domains (%s); its "
-             "%.4g call%s, mostly %s of %s, take %.3g ms per %s, inside one "
-             "%.3g ms by %s: %.3g ms lost [%.3g, %.3g]%s%s",
-             comm->nranks, ranks, more, comm->ndomains, hosts, price->calls,
-             ct_plural(price->calls), ct_op_infos[price->top_base].name, bytes,
-             row->observed_ms, row->per, row->predicted_ms,
-             source_words[row->source], row->loss_ms, row->loss_low_ms,
-             row->loss_high_ms, more_of_step, doubt);
+             "%s call%s, mostly %s of %s, take %s ms per %s, inside one "
+             "%s ms by %s: %s ms lost [%s, %s]%s%s",
+             comm->nranks, ranks, more, comm->ndomains, hosts,
+             CT_NUM(price->calls, 4), ct_plural(price->calls),
+             ct_op_infos[price->top_base].name, bytes,
+             CT_NUM(row->observed_ms, 3), row->per,
+             CT_NUM(row->predicted_ms, 3), source_words[row->source],
+             CT_NUM(row->loss_ms, 3), CT_NUM(row->loss_low_ms, 3),
+             CT_NUM(row->loss_high_ms, 3), more_of_step, doubt);
 }

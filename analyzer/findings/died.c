@@ -85,13 +85,13 @@ static void describe_first(const struct silence *s, int dead, char *text,
     else if (gap < SIGN_NS)
         snprintf(text, size,
                  "; which was first cannot be told: the last signs of the two "
-                 "earliest are %.3g s apart",
-                 (double)gap / 1e9);
+                 "earliest are %s s apart",
+                 CT_NUM((double)gap / 1e9, 3));
     else
         snprintf(text, size,
-                 "; rank %d was the first to fall silent, %.3g s before the "
+                 "; rank %d was the first to fall silent, %s s before the "
                  "next",
-                 s->first->rank, (double)gap / 1e9);
+                 s->first->rank, CT_NUM((double)gap / 1e9, 3));
 }
 
 static int by_rank(const void *pa, const void *pb)

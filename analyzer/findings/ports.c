@@ -331,11 +331,11 @@ static bool rule_slow(const struct used_ports *used,
     if (!row)
         return false;
     snprintf(row->text, sizeof row->text,
-             "%.20s of host %.60s runs at %.4g Gbit/s (%.80s), on other hosts "
-             "at %.4g; rank %d sends or receives via %.60s",
+             "%.20s of host %.60s runs at %s Gbit/s (%.80s), on other hosts "
+             "at %s; rank %d sends or receives via %.60s",
              worst->nic->name, used->c->job->node_names[worst->process->node],
-             (double)worst->nic->mbps / 1e3, worst->nic->source,
-             (double)usual / 1e3, worst->process->rank, worst->via);
+             CT_NUM((double)worst->nic->mbps / 1e3, 4), worst->nic->source,
+             CT_NUM((double)usual / 1e3, 4), worst->process->rank, worst->via);
     snprintf(row->advice, sizeof row->advice,
              "look at its cable and port: all ranks wait for the slowest one");
     return true;

@@ -155,15 +155,15 @@ static void tell(const struct ct_case *c, const struct ct_late *late,
     ct_ranks_text(c->trace, &c->job->comms[late->comm], ranks, sizeof ranks);
     snprintf(row->text, sizeof row->text,
              "rank %d (%.30s) kept the others of the communicator of ranks %s "
-             "waiting, most of all its ranks in %d of %d steps, by %.3g ms a "
+             "waiting, most of all its ranks in %d of %d steps, by %s ms a "
              "step (last to %.0f %% of the %lld collectives to which one came "
              "last), and hardly waits "
-             "elsewhere itself: %.3g ms of each step are lost [%.3g, %.3g]%s%s",
+             "elsewhere itself: %s ms of each step are lost [%s, %s]%s%s",
              p->rank, p->host, ranks, late->dominated, steps,
-             late->sum / late->steps / 1e6,
+             CT_NUM(late->sum / late->steps / 1e6, 3),
              100 * (double)late->last / (double)late->calls,
-             (long long)late->calls, row->loss_ms, row->loss_low_ms,
-             row->loss_high_ms,
+             (long long)late->calls, CT_NUM(row->loss_ms, 3),
+             CT_NUM(row->loss_low_ms, 3), CT_NUM(row->loss_high_ms, 3),
              hidden_share(c->roles) > 0
                  ? ", as far as the pipeline's fill and drain do not hide it"
                  : "",

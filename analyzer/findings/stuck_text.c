@@ -129,10 +129,10 @@ static void say_waiters(const struct ct_hang *h,
         size, members);
     say_when(row, w);
     if (w->most_ns - w->least_ns < w->most_ns / 20)
-        add(row, " for %.3g s", (double)w->most_ns / 1e9);
+        add(row, " for %s s", CT_NUM((double)w->most_ns / 1e9, 3));
     else
-        add(row, " for %.3g to %.3g s", (double)w->least_ns / 1e9,
-            (double)w->most_ns / 1e9);
+        add(row, " for %s to %s s", CT_NUM((double)w->least_ns / 1e9, 3),
+            CT_NUM((double)w->most_ns / 1e9, 3));
     add(row,
         w->aborted ? ", until it was aborted" : " at least, when last seen");
 }

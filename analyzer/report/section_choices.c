@@ -133,9 +133,9 @@ static void say(struct out *out, const struct choice_card *card)
                  card->replays);
     if (!isnan(card->kernel_share))
         out_fact(out, "",
-                 "where events timed an op, too, its kernel took %.3g times "
+                 "where events timed an op, too, its kernel took %s times "
                  "as long (median)",
-                 card->kernel_share);
+                 CT_NUM(card->kernel_share, 3));
     if (card->unplaced)
         out_fact(out, "", "%" PRId64 " of %" PRId64 " choices found no op",
                  card->unplaced, card->choices);

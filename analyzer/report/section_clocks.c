@@ -6,7 +6,9 @@
 #include "report/clock_facts.h"
 #include "report/sections.h"
 
-#define SHOWN 4 /* clocks that are not tied */
+#define SHOWN 4     /* clocks that are not tied */
+#define LEAST_US .1 /* no clock is known better, whatever its samples say */
+#define LEAST_PPM .01
 
 struct clock_line {
     int clock, node;
@@ -63,7 +65,7 @@ static struct clock_line line_of(const struct view *view, int i)
 struct sum { /* over the clocks that are tied */
     int clocks;
     int64_t ops;
-    double residual_us, drift_ppm; /* largest */
+    double residual_us, error_us, drift_ppm; /* largest */
 };
 
 static struct sum sum_up(const struct view *view)
@@ -78,6 +80,7 @@ static struct sum sum_up(const struct view *view)
         sum.clocks++;
         sum.ops += line.ops;
         sum.residual_us = fmax(sum.residual_us, line.residual_us);
+        sum.error_us = fmax(sum.error_us, line.error_us);
         sum.drift_ppm = fmax(sum.drift_ppm, fabs(line.drift_ppm));
     }
     return sum;
@@ -131,9 +134,12 @@ void section_clocks(struct out *out, const struct view *view)
     if (sum.clocks)
         out_fact(out, "clocks",
                  "%d of %d were tied to another's by %" PRId64 " ends of "
-                 "operations, 95 %% of them within %.3g us; rates differ by up "
-                 "to %.2g ppm",
-                 sum.clocks, view->job->nclocks, sum.ops, sum.residual_us,
-                 sum.drift_ppm);
+                 "operations, 95 %% of them within %s us; the common time may "
+                 "still be off by %s us on a host; rates differ by %s ppm",
+                 sum.clocks, view->job->nclocks, sum.ops,
+                 CT_NUM(fmax(sum.residual_us, LEAST_US), 3),
+                 CT_NUM(fmax(sum.error_us, LEAST_US), 3),
+                 sum.drift_ppm < LEAST_PPM ? "less than 0.01"
+                                           : CT_NUM(sum.drift_ppm, 2));
     say_untied(out, view);
 }

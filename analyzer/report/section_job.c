@@ -244,11 +244,11 @@ static void add_phase(char *text, size_t size, int n, const char *one)
 static void say_none(struct out *out, const struct job_card *card)
 {
     out_fact(out, "steps",
-             "none found in %.3g s: figures are per second, not per step",
-             card->span_s);
+             "none found in %s s: figures are per second, not per step",
+             CT_NUM(card->span_s, 3));
     if (card->forwards)
-        out_fact(out, "forward passes", "%d, median %.4g ms", card->forwards,
-                 card->forward_ms);
+        out_fact(out, "forward passes", "%d, median %s ms", card->forwards,
+                 CT_NUM(card->forward_ms, 4));
 }
 
 static void say_steps(struct out *out, const struct job_card *card)
@@ -265,12 +265,12 @@ static void say_steps(struct out *out, const struct job_card *card)
     if (card->step_confidence < STEPS_SURE)
         snprintf(more + strlen(more), sizeof more - strlen(more),
                  "; confidence %.2f", card->step_confidence);
-    out_fact(out, "steps", "%d steady, median %.4g ms%s", card->steps,
-             card->step_ms, more);
+    out_fact(out, "steps", "%d steady, median %s ms%s", card->steps,
+             CT_NUM(card->step_ms, 4), more);
     if (!isnan(card->micro_batch_ms))
         out_fact(out, "micro-batches",
-                 "%d in a step, %.4g ms from one to the next",
-                 card->micro_batches, card->micro_batch_ms);
+                 "%d in a step, %s ms from one to the next",
+                 card->micro_batches, CT_NUM(card->micro_batch_ms, 4));
 }
 
 static void say_card(struct out *out, const struct job_card *card,
@@ -293,9 +293,9 @@ static void say_card(struct out *out, const struct job_card *card,
     say_layout(out, card);
     if (!card->steps && view->selected && view->selected->of_steps)
         out_fact(out, "steps",
-                 "none steady and whole in the %.3g s chosen: figures are per "
+                 "none steady and whole in the %s s chosen: figures are per "
                  "second",
-                 card->span_s);
+                 CT_NUM(card->span_s, 3));
     else
         say_steps(out, card);
     out_fact(out, "ops",

@@ -205,9 +205,9 @@ void section_predictions(struct out *out, const struct view *view, int most)
                 "bound, and their link that between the ranks that were seen");
     if (guesses && has_estimates(view->job))
         out_say(out, 2,
-                "send/recv between nodes: estimates from receives alone, for "
-                "the hosts' clocks are not tied well enough (see DATA); waits "
-                "may be among them");
+                "send/recv between nodes: estimates, for the common time of "
+                "their hosts may be off by more than so short a transfer "
+                "allows (see DATA); waits may be among them");
     if (shown < model->npredictions)
         out_say(out, 2,
                 "%d of %d lines, those with most time; all: commtrace "

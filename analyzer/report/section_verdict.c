@@ -121,11 +121,11 @@ static void say_worst(struct out *out, const struct ct_finding_row *row,
         return;
     }
     out_say(out, 2,
-            "%s: %.3g ms of each %s lost (%.2g %%), between %.3g and %.3g; "
+            "%s: %s ms of each %s lost (%s %%), between %s and %s; "
             "sure %s%s%s",
-            verdict->finding, row->loss_ms, row->per, verdict->share_percent,
-            row->loss_low_ms, row->loss_high_ms,
-            units_sure(sure, row->confidence),
+            verdict->finding, CT_NUM(row->loss_ms, 3), row->per,
+            CT_NUM(verdict->share_percent, 2), CT_NUM(row->loss_low_ms, 3),
+            CT_NUM(row->loss_high_ms, 3), units_sure(sure, row->confidence),
             isnan(row->predicted_ms) ? "" : ", predicted by ",
             isnan(row->predicted_ms) ? "" : section_source_names[row->source]);
     if (row->groups > 1)

@@ -69,10 +69,10 @@ static void say_theory(struct out *out, const struct idle *idle)
     out_fact(out, "",
              "textbook, p = %d, m = %d: (p-1)/(m+p-1) = %.1f %% of total time, "
              "(p-1)/m = %.1f %% of ideal time; \"m >= 4p keeps it under 20 "
-             "%%\" holds for the first; here m = %.3gp",
+             "%%\" holds for the first; here m = %sp",
              idle->stages, idle->micro_batches, idle->theory_total * 100,
              idle->theory_ideal * 100,
-             (double)idle->micro_batches / idle->stages);
+             CT_NUM((double)idle->micro_batches / idle->stages, 3));
 }
 
 void seed_idle(struct out *out, const struct view *view)

@@ -65,10 +65,10 @@ static void weigh_payload(const struct ct_view *view, const struct ct_use *use,
     } else {
         verdict->explained = fmax(.7, fmin(1, bytes / use->bytes));
         ct_evidence_add(verdict, (struct ct_weights){.tp = 4, .dp = -2},
-                        "%.4g call%s %s of b*s*h, the %s that the pipeline "
+                        "%s call%s %s of b*s*h, the %s that the pipeline "
                         "sends%s",
-                        calls, ct_plural(calls), ct_view_per(view), size,
-                        scatter_like > .5 ? ", in slices" : "");
+                        CT_NUM(calls, 4), ct_plural(calls), ct_view_per(view),
+                        size, scatter_like > .5 ? ", in slices" : "");
     }
 }
 
@@ -111,24 +111,24 @@ static void weigh_calls(const struct ct_view *view, const struct ct_use *use,
     ct_bytes_text((double)use->sizes[0].bytes, size, sizeof size);
     if (use->calls < 3.5) {
         ct_evidence_add(verdict, (struct ct_weights){.tp = -1.5, .dp = 1},
-                        "only %.3g call%s %s", use->calls,
+                        "only %s call%s %s", CT_NUM(use->calls, 3),
                         ct_plural(use->calls), ct_view_per(view));
         return;
     }
     if (one && top > 15.5)
         ct_evidence_add(
             verdict, (struct ct_weights){.tp = 2.5 * scale, .dp = -2 * scale},
-            "%.4g all-reduces of one size (%s) %s", top, size,
+            "%s all-reduces of one size (%s) %s", CT_NUM(top, 4), size,
             ct_view_per(view));
     else if (one && top > 7.5)
         ct_evidence_add(
             verdict, (struct ct_weights){.tp = 1.5 * scale, .dp = -.5 * scale},
-            "%.4g all-reduces of one size (%s) %s", top, size,
+            "%s all-reduces of one size (%s) %s", CT_NUM(top, 4), size,
             ct_view_per(view));
     else if (one)
         ct_evidence_add(verdict, (struct ct_weights){.tp = .5},
-                        "%.4g all-reduces of one size (%s) %s", top, size,
-                        ct_view_per(view));
+                        "%s all-reduces of one size (%s) %s", CT_NUM(top, 4),
+                        size, ct_view_per(view));
     if (one)
         weigh_algebra(view, top, verdict);
 }
@@ -145,9 +145,9 @@ static void weigh_sizes(const struct ct_view *view, const struct ct_use *use,
         if (use->calls < 15.5 && !whole(most / 4) && whole(least) &&
             use->sizes[0].bytes > use->sizes[use->nsizes - 1].bytes)
             ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 1.5},
-                            "%.3g call%s per step of one size and smaller "
+                            "%s call%s per step of one size and smaller "
                             "ones, as buckets and their rest",
-                            most, ct_plural(most));
+                            CT_NUM(most, 3), ct_plural(most));
         return;
     }
     if (most <= 1.5)

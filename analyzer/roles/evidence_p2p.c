@@ -7,10 +7,10 @@ void ct_evidence_small(const struct ct_view *view, const struct ct_use *use,
                        struct ct_verdict *verdict)
 {
     ct_verdict_start(verdict, (struct ct_weights){.pp = -1});
-    ct_evidence_add(verdict,
-                    (struct ct_weights){.control = use->calls > 64 ? 2.5 : 4},
-                    "%.4g call%s %s of at most %d elements", use->calls,
-                    ct_plural(use->calls), ct_view_per(view), CT_SMALL_COUNT);
+    ct_evidence_add(
+        verdict, (struct ct_weights){.control = use->calls > 64 ? 2.5 : 4},
+        "%s call%s %s of at most %d elements", CT_NUM(use->calls, 4),
+        ct_plural(use->calls), ct_view_per(view), CT_SMALL_COUNT);
 }
 
 void ct_evidence_exchange(const struct ct_view *view, const struct ct_use *use,
@@ -19,8 +19,9 @@ void ct_evidence_exchange(const struct ct_view *view, const struct ct_use *use,
     ct_verdict_start(verdict, (struct ct_weights){
                                   .tp = -3, .pp = -3, .dp = -3, .control = -3});
     ct_evidence_add(verdict, (struct ct_weights){.none = 2},
-                    "%.4g exchange%s %s of every rank with every other",
-                    use->calls, ct_plural(use->calls), ct_view_per(view));
+                    "%s exchange%s %s of every rank with every other",
+                    CT_NUM(use->calls, 4), ct_plural(use->calls),
+                    ct_view_per(view));
 }
 
 /* The chain that most ranks of a communicator are in; NULL: none. */
@@ -80,9 +81,9 @@ void ct_evidence_p2p(const struct ct_view *view, const struct ct_use *use,
     ct_bytes_text((double)view->chains->payload, size, sizeof size);
     if (chain->shape == CT_CHAIN_PATH && view->chains->micro_batches > 0)
         ct_evidence_add(verdict, (struct ct_weights){.pp = 1},
-                        "%.3g message%s of %s per step, boundary and "
+                        "%s message%s of %s per step, boundary and "
                         "direction",
-                        (double)view->chains->micro_batches,
+                        CT_NUM((double)view->chains->micro_batches, 3),
                         ct_plural(view->chains->micro_batches), size);
     else if (chain->shape == CT_CHAIN_PATH && view->chains->payload > 0)
         ct_evidence_add(verdict, (struct ct_weights){.pp = 1},

@@ -81,15 +81,16 @@ void ct_weigh_shards(const struct ct_use *use, struct ct_verdict *verdict)
                         sizes_of(use, CT_OP_ALL_GATHER));
     if (scatters_gradients(use) && gathers >= scatters)
         ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 2},
-                        "what it scatters (%.3g call%s) it gathers, too "
-                        "(%.3g), size by size, as shards of parameters",
-                        scatters, ct_plural(scatters), gathers);
+                        "what it scatters (%s call%s) it gathers, too "
+                        "(%s), size by size, as shards of parameters",
+                        CT_NUM(scatters, 3), ct_plural(scatters),
+                        CT_NUM(gathers, 3));
     if (scatters > 0 && scatters <= 2.5 && gathers <= 2.5)
         ct_evidence_add(verdict, (struct ct_weights){.tp = -2, .dp = 1.5},
-                        "%.3g scatter%s and %.3g gather%s per step, as a "
+                        "%s scatter%s and %s gather%s per step, as a "
                         "sharded optimizer",
-                        scatters, ct_plural(scatters), gathers,
-                        ct_plural(gathers));
+                        CT_NUM(scatters, 3), ct_plural(scatters),
+                        CT_NUM(gathers, 3), ct_plural(gathers));
     if (!gather || !scatter)
         return;
     if (near_ratio(gathers, scatters, 2))
@@ -137,9 +138,9 @@ void ct_weigh_broadcasts(const struct ct_use *use, struct ct_verdict *verdict)
     if (use->nranks == 2 && use->calls > 3.5)
         ct_evidence_add(verdict,
                         (struct ct_weights){.tp = -1, .pp = 2.5, .dp = -1},
-                        "%.4g broadcasts between two ranks, as a pipeline "
+                        "%s broadcasts between two ranks, as a pipeline "
                         "without send/recv",
-                        use->calls);
+                        CT_NUM(use->calls, 4));
     else
         ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = -1},
                         "it mostly broadcasts");

@@ -94,17 +94,17 @@ static void add_contrast(const struct ct_view *view,
         if (labels[i].role == CT_ROLE_DP && calls > 1.5 * other->mean.calls &&
             family->mean.sizes[0].calls > .7 * calls) {
             ct_evidence_add(verdict, (struct ct_weights){.tp = 1.5, .dp = -1},
-                            "gradients go across its groups, in %.3g call%s "
-                            "beside its %.4g",
-                            other->mean.calls, ct_plural(other->mean.calls),
-                            calls);
+                            "gradients go across its groups, in %s call%s "
+                            "beside its %s",
+                            CT_NUM(other->mean.calls, 3),
+                            ct_plural(other->mean.calls), CT_NUM(calls, 4));
             return;
         }
         if (labels[i].role == CT_ROLE_TP && calls * 1.5 < other->mean.calls) {
             ct_evidence_add(verdict, (struct ct_weights){.tp = -1, .dp = 1},
                             "tensor parallelism lies across its groups, with "
-                            "%.4g calls beside its %.3g",
-                            other->mean.calls, calls);
+                            "%s calls beside its %s",
+                            CT_NUM(other->mean.calls, 4), CT_NUM(calls, 3));
             return;
         }
     }
@@ -181,7 +181,7 @@ static void label_init(const struct ct_view *view, const struct ct_use *use,
 
     ct_bytes_text(use->bytes, size, sizeof size);
     snprintf(role->reasons[0], sizeof role->reasons[0],
-             "%.4g call%s with %s, none in a step", use->calls,
+             "%s call%s with %s, none in a step", CT_NUM(use->calls, 4),
              ct_plural(use->calls), size);
     role->best = CT_ROLE_CONTROL;
     if (family != CT_NONE && labels[family].role != CT_ROLE_UNKNOWN) {

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 
 #include "trace/trace.h"
@@ -26,6 +27,22 @@ double ct_wire_factor(enum ct_op op, int nranks)
         break;
     }
     return 1;
+}
+
+const char *ct_number(char text[CT_NUMBER_SIZE], double value, int digits)
+{
+    const double size = fabs(value);
+
+    if (!isfinite(value))
+        snprintf(text, CT_NUMBER_SIZE, "n/a");
+    else if (size >= pow(10, digits) - .5 && size < 1e15)
+        snprintf(text, CT_NUMBER_SIZE, "%.0f", value);
+    else if (size > 0 && size < 1e-4)
+        snprintf(text, CT_NUMBER_SIZE, "%.*f",
+                 size < 1e-9 ? 9 : digits - 1 - (int)floor(log10(size)), value);
+    else
+        snprintf(text, CT_NUMBER_SIZE, "%.*g", digits, value);
+    return text;
 }
 
 void ct_bytes_text(double bytes, char *text, size_t size)

@@ -628,6 +628,12 @@ static inline const char *ct_plural(double n)
     return n > .9995 && n < 1.0005 ? "" : "s";
 }
 
+/* As %.3g has it for 3 digits, but written out: "24580", never "2.46e+04". */
+#define CT_NUMBER_SIZE 32
+const char *ct_number(char text[CT_NUMBER_SIZE], double value, int digits);
+#define CT_NUM(value_, digits_) \
+    ct_number((char[CT_NUMBER_SIZE]){0}, value_, digits_)
+
 /* "3.906 KiB" */
 void ct_bytes_text(double bytes, char *text, size_t size);
 

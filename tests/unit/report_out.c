@@ -15,6 +15,7 @@
 
 #include "report/out.h"
 #include "report/units.h"
+#include "trace/trace.h"
 
 struct row {
     int n;
@@ -268,6 +269,14 @@ static void numbers_are_readable(void **state)
     assert_string_equal(units_size(buffer, 3u << 30), "3 GiB");
     assert_string_equal(units_real(buffer, 0, 3), "0");
     assert_string_equal(units_real(buffer, 12345, 3), "12345");
+    assert_string_equal(CT_NUM(24580, 3), "24580");
+    assert_string_equal(CT_NUM(999.6, 3), "1000");
+    assert_string_equal(CT_NUM(99.94, 3), "99.9");
+    assert_string_equal(CT_NUM(-3960.2, 3), "-3960");
+    assert_string_equal(CT_NUM(0, 2), "0");
+    assert_string_equal(CT_NUM(.5, 3), "0.5");
+    assert_string_equal(CT_NUM(.0000123, 2), "0.000012");
+    assert_string_equal(CT_NUM(NAN, 3), "n/a");
     assert_string_equal(units_real(buffer, 12.345, 3), "12.3");
     assert_string_equal(units_real(buffer, 0.9996, 3), "1.00");
     assert_string_equal(units_real(buffer, 99.96, 3), "100");
