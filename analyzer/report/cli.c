@@ -78,7 +78,9 @@ const struct argp_option cli_ops_options[] = {
     OPTION_JSON,
     OPTION_THREADS,
     {"rank", KEY_RANK, "N", 0, "only this rank of the job", 0},
+    {"ranks", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"step", KEY_STEP, "N", 0, "only this step", 0},
+    {"steps", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"kind", KEY_KIND, "NAME", 0,
      "only this operation, as all_reduce, with its other forms (bcast is "
      "broadcast), or only this function, as ncclBcast",
@@ -150,17 +152,18 @@ int cli_fail(const struct cli *cli, const char *format, ...)
     return CLI_EXIT_INPUT;
 }
 
-/* A decimal number from 0 on; -1 after a message. */
+/* A decimal number from least on; -1 after a message. */
 static int64_t parse_number(const struct cli *cli, const char *option,
-                            const char *text, int64_t most)
+                            const char *text, int least, int64_t most)
 {
     char *end;
     long long value;
 
     errno = 0;
     value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < 0 || value > most) {
-        cli_fail(cli, "--%s: '%s' is not a number from 0 on", option, text);
+    if (errno || end == text || *end || value < least || value > most) {
+        cli_fail(cli, "--%s: '%s' is not a number from %d on", option, text,
+                 least);
         return -1;
     }
     return value;
@@ -169,7 +172,7 @@ static int64_t parse_number(const struct cli *cli, const char *option,
 static error_t set_number(const struct cli *cli, const char *option,
                           const char *text, int *value_p)
 {
-    *value_p = (int)parse_number(cli, option, text, INT_MAX);
+    *value_p = (int)parse_number(cli, option, text, 0, INT_MAX);
     return *value_p < 0 ? EINVAL : 0;
 }
 
@@ -187,11 +190,9 @@ static error_t set_share(struct cli *cli, const char *text)
 
 static error_t set_threads(const struct cli *cli, char *text)
 {
-    const int64_t n = parse_number(cli, "threads", text, INT_MAX);
-
-    if (n < 0)
+    if (parse_number(cli, "threads", text, 1, INT_MAX) < 0)
         return EINVAL;
-    return n && setenv(CT_THREADS_VARIABLE, text, 1) ? errno : 0;
+    return setenv(CT_THREADS_VARIABLE, text, 1) ? errno : 0;
 }
 
 static error_t set_path(struct cli *cli, char *path)
@@ -232,7 +233,7 @@ static error_t parse_filter(int key, char *arg, struct cli *cli)
     case KEY_STEP:
         return set_number(cli, "step", arg, &cli->step);
     case KEY_LIMIT:
-        cli->limit = parse_number(cli, "limit", arg, INT64_MAX);
+        cli->limit = parse_number(cli, "limit", arg, 0, INT64_MAX);
         return cli->limit < 0 ? EINVAL : 0;
     case KEY_KIND:
         cli->kind = arg;

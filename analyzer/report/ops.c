@@ -243,7 +243,7 @@ static int put_job(struct out *out, const struct view_input *input,
         if (!roles)
             return -1;
         for (int i = 0; i < CT_ROLE_COUNT; i++)
-            if (!strcmp(cli->role, ct_role_names[i]))
+            if (!strcasecmp(cli->role, ct_role_names[i]))
                 wanted.role = i;
     }
     out_table(out, "ops", &table);
@@ -254,21 +254,58 @@ static int put_job(struct out *out, const struct view_input *input,
     return 0;
 }
 
+#define NAMES_SIZE 1024
+
+static void add_name(char *names, const char *name)
+{
+    const size_t used = strlen(names);
+
+    snprintf(names + used, NAMES_SIZE - used, "%s%s", used ? ", " : "", name);
+}
+
+/* Several functions may do one operation. */
+static bool is_named_before(int op)
+{
+    for (int i = 0; i < op; i++)
+        if (!strcmp(ct_op_infos[i].name, ct_op_infos[op].name))
+            return true;
+    return false;
+}
+
 /* What the filters name must exist: a typing error would read as "no op". */
+static int check_kind(const struct cli *cli)
+{
+    char names[NAMES_SIZE] = "";
+
+    for (int i = 0; i < CT_OP_COUNT; i++) {
+        if (!strcmp(cli->kind, ct_op_infos[i].name) ||
+            !strcmp(cli->kind, ct_op_infos[i].function))
+            return 0;
+        if (!is_named_before(i))
+            add_name(names, ct_op_infos[i].name);
+    }
+    return cli_fail(cli, "--kind: no operation is called '%s'; there are %s",
+                    cli->kind, names);
+}
+
+static int check_role(const struct cli *cli)
+{
+    char names[NAMES_SIZE] = "";
+
+    for (int i = 0; i < CT_ROLE_COUNT; i++) {
+        if (!strcasecmp(cli->role, ct_role_names[i]))
+            return 0;
+        add_name(names, ct_role_names[i]);
+    }
+    return cli_fail(cli, "--role: no role is called '%s'; there are %s",
+                    cli->role, names);
+}
+
 static int check_names(const struct cli *cli)
 {
-    bool kind = !cli->kind, role = !cli->role;
+    const int status = cli->kind ? check_kind(cli) : 0;
 
-    for (int i = 0; i < CT_OP_COUNT && !kind; i++)
-        kind = !strcmp(cli->kind, ct_op_infos[i].name) ||
-               !strcmp(cli->kind, ct_op_infos[i].function);
-    for (int i = 0; i < CT_ROLE_COUNT && !role; i++)
-        role = !strcmp(cli->role, ct_role_names[i]);
-    if (!kind)
-        return cli_fail(cli, "--kind: no operation is called '%s'", cli->kind);
-    if (!role)
-        return cli_fail(cli, "--role: no role is called '%s'", cli->role);
-    return 0;
+    return status || !cli->role ? status : check_role(cli);
 }
 
 static int check_comm(const struct cli *cli, const struct ct_trace *trace)
@@ -280,6 +317,33 @@ static int check_comm(const struct cli *cli, const struct ct_trace *trace)
             return 0;
     return cli_fail(cli, "--comm: no communicator has number or uid '%s'",
                     cli->comm);
+}
+
+static int check_rank(const struct cli *cli, const struct ct_trace *trace)
+{
+    if (cli->rank == CT_NONE || view_has_rank(trace, cli->rank))
+        return 0;
+    return cli_fail(cli, "--rank: rank %d has no trace", cli->rank);
+}
+
+/* Steps of the rank that is asked for: where one is, the ops of others need
+ * not have been read. */
+static int check_step(const struct cli *cli, const struct ct_trace *trace)
+{
+    int steps = 0;
+
+    for (int i = 0; i < trace->nprocesses; i++) {
+        const struct ct_process *p = &trace->processes[i];
+
+        if ((cli->rank == CT_NONE || p->rank == cli->rank) && p->nsteps > steps)
+            steps = p->nsteps;
+    }
+    if (cli->step < steps)
+        return 0;
+    if (!steps)
+        return cli_fail(cli, "--step %d: no steps were found", cli->step);
+    return cli_fail(cli, "--step %d: there are steps 0..%d", cli->step,
+                    steps - 1);
 }
 
 int ops_run(const struct cli *cli)
@@ -295,6 +359,10 @@ int ops_run(const struct cli *cli)
     if (view_input_open_part(&input, cli, some ? &part : NULL) < 0)
         return CLI_EXIT_INPUT;
     status = check_comm(cli, input.trace);
+    if (!status)
+        status = check_rank(cli, input.trace);
+    if (!status)
+        status = check_step(cli, input.trace);
     if (!status)
         status = view_print_jobs(cli, &input, put_job);
     view_input_close(&input);

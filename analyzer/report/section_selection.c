@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "report/sections.h"
 #include "report/units.h"
@@ -46,19 +45,6 @@ void selection_ranks_text(const struct view *view, char *text, size_t size)
     free(ranks);
 }
 
-static void date_text(int64_t real_ns, char *text, size_t size)
-{
-    const time_t seconds = (time_t)(real_ns / 1000000000);
-    struct tm tm;
-
-    *text = '\0';
-    if (!gmtime_r(&seconds, &tm) ||
-        !strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm))
-        return;
-    snprintf(text + strlen(text), size - strlen(text), ".%03dZ",
-             (int)(real_ns % 1000000000 / 1000000));
-}
-
 static double seconds(int64_t ns)
 {
     return ns == CT_NO_TIME ? NAN : (double)ns / 1e9;
@@ -73,7 +59,7 @@ static void fill(struct card *card, const struct view *view)
         selection_ranks_text(view, card->ranks, sizeof card->ranks);
     card->from_s = seconds(s->from_ns);
     card->to_s = seconds(s->to_ns);
-    date_text(s->start_real_ns, card->start, sizeof card->start);
+    selection_date(s->start_real_ns, card->start, sizeof card->start);
     card->ops = s->ops;
     card->of_ops = s->of_ops;
     card->whole_steps = view->job->nsteps;

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "report/cli.h"
 #include "report/view.h"
@@ -29,6 +31,22 @@ static int most_steps(const struct ct_trace *trace, const struct ct_job *job)
     return most;
 }
 
+static int64_t last_call(const struct ct_trace *trace, const struct ct_job *job,
+                         const struct ct_job_clock *clock)
+{
+    int64_t last = 0;
+
+    for (int i = 0; i < job->nprocesses; i++) {
+        const struct ct_process *p = &trace->processes[job->processes[i]];
+        const int64_t ns =
+            p->nops ? ct_job_time(clock, p, p->ops[p->nops - 1].enter_ns) : 0;
+
+        if (ns > last)
+            last = ns;
+    }
+    return last;
+}
+
 static int64_t time_of(const struct selection_moment *moment,
                        const struct selected *selected)
 {
@@ -49,6 +67,7 @@ static void note_whole(struct selected *selected, const struct selection *s,
     struct ct_job_clock *clock = ct_job_clock_new(trace, job);
 
     selected->start_real_ns = ct_job_start_real(clock);
+    selected->last_ns = last_call(trace, job, clock);
     ct_job_clock_free(clock);
     selected->from_ns = time_of(&s->from, selected);
     selected->to_ns = time_of(&s->to, selected);
@@ -132,6 +151,38 @@ out:
     return selected->findings ? 0 : -1;
 }
 
+void selection_date(int64_t real_ns, char *text, size_t size)
+{
+    const time_t seconds = (time_t)(real_ns / 1000000000);
+    struct tm tm;
+
+    *text = '\0';
+    if (!gmtime_r(&seconds, &tm) ||
+        !strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm))
+        return;
+    snprintf(text + strlen(text), size - strlen(text), ".%03dZ",
+             (int)(real_ns % 1000000000 / 1000000));
+}
+
+/* Of several jobs, what the first says. */
+static void say_times(const struct view_input *input, const struct selection *s,
+                      const struct cli *cli)
+{
+    const struct selected *first = &input->selected[0];
+    char start[40];
+
+    if (s->from.text && s->to.text && first->from_ns >= first->to_ns) {
+        cli_fail(cli, "--from %s is not before --to %s", s->from.text,
+                 s->to.text);
+        return;
+    }
+    selection_date(first->start_real_ns, start, sizeof start);
+    cli_fail(cli,
+             "no operation is in the selection: the job began at %s, its last "
+             "call is %.3f s later",
+             start, (double)first->last_ns / 1e9);
+}
+
 static int say_nothing_left(const struct view_input *input,
                             const struct selection *s, const struct cli *cli)
 {
@@ -145,24 +196,18 @@ static int say_nothing_left(const struct view_input *input,
     else if (s->steps_text && s->first_step >= steps)
         cli_fail(cli, "--steps %s: there are steps 0..%d", s->steps_text,
                  steps - 1);
+    else if (s->from.text || s->to.text)
+        say_times(input, s, cli);
     else
         cli_fail(cli, "no operation is in the selection");
     return -1;
-}
-
-static bool has_trace(const struct ct_trace *trace, int rank)
-{
-    for (int i = 0; i < trace->nprocesses; i++)
-        if (trace->processes[i].rank == rank)
-            return true;
-    return false;
 }
 
 static int check_ranks(const struct ct_trace *trace, const struct selection *s,
                        const struct cli *cli)
 {
     for (int i = 0; i < s->nranks; i++)
-        if (!has_trace(trace, s->ranks[i])) {
+        if (!view_has_rank(trace, s->ranks[i])) {
             cli_fail(cli, "--ranks: rank %d has no trace", s->ranks[i]);
             return -1;
         }

@@ -46,11 +46,15 @@ struct selected {
     int of_steps;           /* of a process, at most */
     int64_t from_ns, to_ns; /* of the job's time; CT_NO_TIME: open */
     int64_t start_real_ns;  /* of its 0 */
+    int64_t last_ns;        /* of the job's last call */
 };
 
 /* Takes out of the jobs of input what is not chosen; fills input->selected.
  * Returns -1 after a message: nothing is left, or no memory. */
 int selection_apply(struct view_input *input, const struct cli *cli);
 void selection_forget(struct view_input *input);
+
+/* "2026-11-30T01:25:44.500Z" */
+void selection_date(int64_t real_ns, char *text, size_t size);
 
 #endif

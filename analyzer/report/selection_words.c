@@ -45,9 +45,12 @@ int selection_set_steps(struct selection *s, const struct cli *cli,
         if (*rest)
             rest = read_number(rest, &s->last_step);
     }
-    if (rest && !*rest && s->first_step <= s->last_step)
+    if (!rest || *rest)
+        cli_fail(cli, "--steps: '%s' is not A..B, A.., ..B or A", text);
+    else if (s->first_step > s->last_step)
+        cli_fail(cli, "--steps: '%s' ends before it begins", text);
+    else
         return 0;
-    cli_fail(cli, "--steps: '%s' is not A..B, A.., ..B or A", text);
     return -1;
 }
 

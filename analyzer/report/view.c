@@ -83,6 +83,14 @@ void view_input_close(struct view_input *input)
     memset(input, 0, sizeof *input);
 }
 
+bool view_has_rank(const struct ct_trace *trace, int rank)
+{
+    for (int i = 0; i < trace->nprocesses; i++)
+        if (trace->processes[i].rank == rank)
+            return true;
+    return false;
+}
+
 bool view_has_job(const struct view_input *input, int number)
 {
     return !input->selected || input->selected[number].ops > 0;

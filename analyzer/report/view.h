@@ -63,6 +63,9 @@ int view_input_open_part(struct view_input *input, const struct cli *cli,
                          const struct ct_part *part);
 void view_input_close(struct view_input *input);
 
+/* A process of that rank left a trace. */
+bool view_has_rank(const struct ct_trace *trace, int rank);
+
 /* Something of the job is chosen. */
 bool view_has_job(const struct view_input *input, int number);
 

@@ -35,15 +35,36 @@ refused "--bogus" report --bogus good
 refused "no folder or file" report
 refused "requires an argument" ops good --limit
 refused "'x' is not a number" ops --rank x good
+refused "'0' is not a number from 1 on" report --threads 0 good
 refused "'-1' is not a number" ops --limit=-1 good
 refused "no operation is called 'foo'" ops --kind foo good
+refused "there are all_reduce, " ops --kind allreduce good
+refused "scatter, put_signal, signal, wait_signal" ops --kind allreduce good
 refused "no role is called 'XP'" ops --role XP good
+refused "there are unknown, TP, PP, DP, control" ops --role EP good
+refused "rank 4 has no trace" ops --rank 4 good
+refused "rank 4 has no trace" ops --rank 4 --step 0 good
+refused "rank 99999 has no trace" ops --ranks 99999 good
+refused "there are steps 0..3" ops --step 4 good
+refused "there are steps 0..3" ops --rank 2 --step 9999 good
+refused "'0-2' is not a number" ops --ranks 0-2 good
 refused "no communicator" ops --comm ffffffffffffff good
 refused "--db FILE is missing" merge good
 refused "no-such: No such file" doctor -- no-such
 refused "--bogus" doctor --bogus
 mkfifo pipe
 refused "pipe: exists and is not a job.db" merge --db pipe good
+
+# What differs in writing alone is the same.
+same() { # ONE OTHER, each the arguments of ops
+    # shellcheck disable=SC2086 # words
+    "$commtrace" ops $1 good >out && "$commtrace" ops $2 good >other &&
+        cmp -s out other && [ "$(wc -l <out)" -gt 3 ] ||
+        fail "ops $1 and ops $2 differ: $(head -n 5 out other)"
+}
+same "--role TP --limit 5" "--role tp --limit 5"
+same "--rank 3 --limit 5" "--ranks 3 --limit 5"
+same "--step 2 --limit 5" "--steps 2 --limit 5"
 
 mkdir empty
 : >zero.db

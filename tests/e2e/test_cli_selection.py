@@ -246,7 +246,7 @@ def check_troubles():
 def check_refusals(trace):
     for options, message in (
             (["--steps", "99"], "there are steps 0..7"),
-            (["--steps", "5..2"], "is not A..B"),
+            (["--steps", "5..2"], "ends before it begins"),
             (["--steps", ".."], "is not A..B"),
             (["--steps", "1..2x"], "is not A..B"),
             (["--steps", "-1"], "is not A..B"),
@@ -259,8 +259,12 @@ def check_refusals(trace):
             (["--from", "2026-13-01T00:00"], "is neither a time"),
             (["--from", "2026-02-30T00:00"], "is neither a time"),
             (["--from", "9999-12-31T00:00"], "is neither a time"),
-            (["--from", "1h"], "no operation is in the selection"),
-            (["--from", "2s", "--to", "1s"], "no operation is in")):
+            (["--from", "1h"], "no operation is in the selection: the job "
+             "began at 20"),
+            (["--from", "1h"], "Z, its last call is 0."),
+            (["--from", "2s", "--to", "1s"], "2s is not before --to 1s"),
+            (["--from", "1", "--to", "0.5"], "1 is not before --to 0.5"),
+            (["--from", "2099-01-01T00:00", "--to", "1"], "is not before")):
         done = run("report", *options, trace, code=2)
         assert message in done.stderr and not done.stdout, (options, done)
 
