@@ -2,6 +2,7 @@
  * commtrace: explains the traces that libcommtrace.so recorded.
  */
 #include <argp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,13 @@ static const struct cli_command *find_command(const char *name)
     return NULL;
 }
 
+static int unknown(const char *name)
+{
+    fprintf(stderr, "commtrace: unknown command '%s'; see commtrace --help\n",
+            name);
+    return CLI_EXIT_INPUT;
+}
+
 /* The first word that is no option ends the options of commtrace itself. */
 static error_t parse_key(int key, char *arg, struct argp_state *state)
 {
@@ -105,6 +113,19 @@ static void describe(char *doc, size_t size)
              "\n`commtrace COMMAND --help` says more.");
 }
 
+/* `commtrace help`, `commtrace help report`. */
+static int help(const struct argp *argp, char *program, const char *about)
+{
+    char *words[] = {program, (char *)(uintptr_t) "--help", NULL};
+    const struct cli_command *command = about ? find_command(about) : NULL;
+
+    if (command)
+        return cli_run(command, 2, words);
+    if (about)
+        return unknown(about);
+    return argp_parse(argp, 2, words, 0, NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
     char doc[2000];
@@ -116,21 +137,20 @@ int main(int argc, char **argv)
 
     describe(doc, sizeof doc);
     argp_err_exit_status = CLI_EXIT_INPUT;
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &name))
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &name)) {
+        fputs("Try 'commtrace --help'.\n", stderr);
         return CLI_EXIT_INPUT;
+    }
     if (!name) {
         fputs("commtrace: no command given; see commtrace --help\n", stderr);
         return CLI_EXIT_INPUT;
     }
-    command = find_command(name);
-    if (!command) {
-        fprintf(stderr,
-                "commtrace: unknown command '%s'; see commtrace "
-                "--help\n",
-                name);
-        return CLI_EXIT_INPUT;
-    }
     while (argv[at] != name)
         at++;
+    command = find_command(name);
+    if (!command && !strcmp(name, "help"))
+        return help(&argp, argv[0], argv[at + 1]);
+    if (!command)
+        return unknown(name);
     return cli_run(command, argc - at, argv + at);
 }

@@ -31,6 +31,9 @@ enum {
     KEY_OUT = 'o'
 };
 
+/* By argp it is EINVAL: an option that is none. */
+#define SAID ECANCELED /* a message has told what is wrong */
+
 #define OPTION_JSON                                                \
     {                                                              \
         "json", KEY_JSON, NULL, 0, "print JSON instead of text", 0 \
@@ -173,7 +176,7 @@ static error_t set_number(const struct cli *cli, const char *option,
                           const char *text, int *value_p)
 {
     *value_p = (int)parse_number(cli, option, text, 0, INT_MAX);
-    return *value_p < 0 ? EINVAL : 0;
+    return *value_p < 0 ? SAID : 0;
 }
 
 /* "K/N" with K below N. */
@@ -185,13 +188,13 @@ static error_t set_share(struct cli *cli, const char *text)
         cli->share >= 0 && cli->share < cli->shares)
         return 0;
     cli_fail(cli, "--share: '%s' is not K/N with K from 0 to N-1", text);
-    return EINVAL;
+    return SAID;
 }
 
 static error_t set_threads(const struct cli *cli, char *text)
 {
     if (parse_number(cli, "threads", text, 1, INT_MAX) < 0)
-        return EINVAL;
+        return SAID;
     return setenv(CT_THREADS_VARIABLE, text, 1) ? errno : 0;
 }
 
@@ -222,7 +225,7 @@ static error_t parse_selection(int key, char *arg, struct cli *cli)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    return rc < 0 ? EINVAL : 0;
+    return rc < 0 ? SAID : 0;
 }
 
 static error_t parse_filter(int key, char *arg, struct cli *cli)
@@ -234,7 +237,7 @@ static error_t parse_filter(int key, char *arg, struct cli *cli)
         return set_number(cli, "step", arg, &cli->step);
     case KEY_LIMIT:
         cli->limit = parse_number(cli, "limit", arg, 0, INT64_MAX);
-        return cli->limit < 0 ? EINVAL : 0;
+        return cli->limit < 0 ? SAID : 0;
     case KEY_KIND:
         cli->kind = arg;
         return 0;
@@ -258,7 +261,7 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case ARGP_KEY_INIT:
-        /* getopt has said what is wrong; argp would add a second line. */
+        /* getopt has said what is wrong, which argp would do in other words. */
         state->err_stream = NULL;
         return 0;
     case KEY_JSON:
@@ -307,6 +310,7 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
                       .limit = -1,
                       .shares = 1};
     int status = CLI_EXIT_INPUT;
+    error_t rc;
 
     snprintf(name, sizeof name, "commtrace %s", command->name);
     snprintf(doc, sizeof doc, "%s\vExample:\n%s", command->meaning,
@@ -315,9 +319,12 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
     if (!cli.paths)
         return cli_fail(&cli, "out of memory");
     argv[0] = name;
-    if (argp_parse(&argp, argc, argv,
-                   command->words == CLI_READS ? 0 : ARGP_IN_ORDER, NULL,
-                   &cli) == 0) {
+    rc =
+        argp_parse(&argp, argc, argv,
+                   command->words == CLI_READS ? 0 : ARGP_IN_ORDER, NULL, &cli);
+    if (rc == EINVAL)
+        fprintf(stderr, "Try '%s --help'.\n", name);
+    if (!rc) {
         if (cli.npaths || command->words == CLI_MAY_HAVE_COMMAND)
             status = command->run(&cli);
         else

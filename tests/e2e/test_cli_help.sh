@@ -16,10 +16,15 @@ check() {
 }
 
 check --help
+[ "$("$commtrace" help)" = "$text" ]
 commands=$("$commtrace" --help | sed -n 's/^  \([a-z]*\)  *[A-Z].*\.$/\1/p')
 [ "$(echo "$commands" | wc -l)" -ge 5 ]
 for command in $commands; do
     check "$command" --help
+    [ "$("$commtrace" help "$command")" = "$text" ] || {
+        echo "commtrace help $command: other than $command --help" >&2
+        failures=1
+    }
 done
 "$commtrace" --version | grep -q '^commtrace [0-9]'
 exit $failures
