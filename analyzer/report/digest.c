@@ -37,6 +37,7 @@ struct work {
 
 struct digested {
     int digests, refused;
+    int before; /* digests among the files */
     int64_t ops;
     uint64_t trace_bytes, digest_bytes;
     const char *dir;
@@ -105,6 +106,7 @@ static int count(struct digested *sum, const struct piece *piece,
 {
     if (piece->reason)
         return cli_fail(cli, "%s: %s", piece->path, piece->reason);
+    sum->before += piece->done.is_digest;
     if (piece->result == CT_NO_DIGEST && !piece->named)
         return 0;
     if (piece->result == CT_NO_DIGEST || piece->result == CT_DIGEST_FAILED)
@@ -151,18 +153,33 @@ static int digest_files(const struct cli *cli, const struct ct_files *files)
         if (count(&sum, &work.pieces[i], cli))
             status = CLI_EXIT_INPUT;
     free(work.pieces);
+    if (sum.before && !sum.digests && !status)
+        fprintf(stderr, "%s: %d file%s: digests already, read as they are\n",
+                cli->command, sum.before, ct_plural(sum.before));
     return say(cli, &sum) ? CLI_EXIT_INPUT : status;
+}
+
+/* 0, or the error number. */
+static int make_folder(const char *path)
+{
+    struct stat st;
+
+    if (!mkdir(path, 0777))
+        return 0;
+    if (errno == EEXIST && !stat(path, &st))
+        return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    return errno;
 }
 
 int digest_run(const struct cli *cli)
 {
     struct ct_files files = {0};
     char error[MOST_PATH + 256];
-    int status = 0;
+    int status = cli->dir ? make_folder(cli->dir) : 0;
 
     ct_db_setup();
-    if (cli->dir && mkdir(cli->dir, 0777) && errno != EEXIST)
-        return cli_fail(cli, "%s: %s", cli->dir, strerror(errno));
+    if (status)
+        return cli_fail(cli, "%s: %s", cli->dir, strerror(status));
     for (int i = 0; i < cli->npaths && !status; i++)
         if (ct_files_add(&files, cli->paths[i], error, sizeof error))
             status = cli_fail(cli, "%s", error);

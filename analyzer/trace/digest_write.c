@@ -241,15 +241,15 @@ enum ct_digest_result ct_digest_write(const char *path, const char *target,
     const enum ct_load_result loaded = ct_trace_load(
         path, NULL, arena, &process, done->error, sizeof(done->error));
     const bool unstored = loaded == CT_LOADED && process.unstored;
-    const bool is_digest = process.file != process.path;
 
     done->ops = process.nops;
     done->trace_bytes = bytes_of(path);
+    done->is_digest = process.file != process.path;
     reason = ct_digest_refusal(target, path, process.uuid);
     ct_arena_free(arena);
-    if (is_digest)
+    if (done->is_digest)
         snprintf(done->error, sizeof(done->error), "%s: is a digest", path);
-    if (is_digest || loaded == CT_OTHER_FILE)
+    if (done->is_digest || loaded == CT_OTHER_FILE)
         return CT_NO_DIGEST;
     if (loaded == CT_LOADED)
         *done->error = 0; /* why the ring alone was loaded */

@@ -106,6 +106,15 @@ refused "empty: " report --reference empty good
 refused "newer.db: " merge --db job.db newer.db
 [ ! -e job.db ] || fail "job.db was made of nothing"
 
+# A digest needs a folder, and a trace.
+refused "zero.db: Not a directory" digest -o zero.db good
+"$commtrace" digest -o digests good >/dev/null
+"$commtrace" digest -o again digests >out 2>err || fail "of digests: exit $?"
+grep -q ": 4 files: digests already" err || fail "of digests: $(cat err)"
+[ -z "$(ls again)" ] || fail "of digests: made $(ls again)"
+"$commtrace" digest -o again digests good >out 2>err || fail "of both: exit $?"
+grep -q "^4 digests" out && [ ! -s err ] || fail "of both: $(cat out err)"
+
 # What is not a job.db is never overwritten, and nothing is left behind.
 before=$(cksum <"$one")
 refused "$one: " merge --db "$one" good
