@@ -142,16 +142,17 @@ static void open_digest(struct ct_digesting *w, int64_t version)
     ct_digest_run(w, sql);
 }
 
-/* The trace as of one moment. */
-static void take_in(struct ct_digesting *w, const char *path, bool unstored)
-{
-    char reason[256];
+#define REASON 256
 
+/* The trace as of one moment. reason: REASON bytes for a failure's. */
+static void take_in(struct ct_digesting *w, const char *path, bool unstored,
+                    char *reason)
+{
     if (unstored) {
         ct_unstored_read(&w->ring, path);
         open_digest(w, CT_SCHEMA_VERSION);
-    } else if (ct_db_open(&w->from, path, reason, sizeof(reason))) {
-        ct_digest_fail(w, "has gone");
+    } else if (ct_db_open(&w->from, path, reason, REASON)) {
+        ct_digest_fail(w, reason);
     } else {
         read_ring(w, path);
         sqlite3_exec(w->from.handle, "BEGIN", NULL, NULL, NULL);
@@ -202,11 +203,11 @@ static void release(struct ct_digesting *w)
 
 /* What cannot be copied whole is no digest: it says so instead. */
 static const char *make(const char *path, const char *target, bool unstored,
-                        struct ct_digested *done)
+                        struct ct_digested *done, char *reason)
 {
     struct ct_digesting w = {0};
 
-    take_in(&w, path, unstored);
+    take_in(&w, path, unstored, reason);
     if (w.torn) {
         snprintf(done->error, sizeof(done->error),
                  "%s: table %s: truncated or damaged", path, w.torn);
@@ -236,6 +237,7 @@ enum ct_digest_result ct_digest_write(const char *path, const char *target,
     struct ct_arena *arena = ct_arena_new();
     struct ct_process process;
     const char *reason;
+    char opening[REASON];
     /* What cannot be loaded is not worth to be carried; and what whoever loads
      * it would say is said there. */
     const enum ct_load_result loaded = ct_trace_load(
@@ -254,7 +256,7 @@ enum ct_digest_result ct_digest_write(const char *path, const char *target,
     if (loaded == CT_LOADED)
         *done->error = 0; /* why the ring alone was loaded */
     if (!reason && loaded == CT_LOADED)
-        reason = make(path, target, unstored, done);
+        reason = make(path, target, unstored, done, opening);
     if (!reason && *done->error)
         reason = make_refusal(path, target, done);
     if (!reason)
