@@ -47,6 +47,11 @@ add_test(NAME e2e.cli_selection COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_selection.py
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
 set_tests_properties(e2e.cli_selection PROPERTIES LABELS e2e TIMEOUT 120)
+# What is left of a job.db when its writing is ended.
+add_test(NAME e2e.cli_ended COMMAND ${PYTHON3} -B
+  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_ended.py
+  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+set_tests_properties(e2e.cli_ended PROPERTIES LABELS e2e TIMEOUT 120)
 add_test(NAME e2e.kineto COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_LIST_DIR}/e2e/test_kineto.py
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)

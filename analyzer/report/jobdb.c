@@ -9,6 +9,7 @@
 
 #include "commtrace/schema.def"
 #include "report/jobdb_insert.h"
+#include "report/unfinished.h"
 #include "trace/progress.h"
 
 void jobdb_note_error(struct jobdb *db)
@@ -252,21 +253,21 @@ int jobdb_write(const char *path, const struct view_input *input,
     }
     snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid());
     unlink(temporary);
+    unfinished_begin(temporary);
     sort_beside(path);
     open_database(&db, temporary);
-    ct_progress_begin(cli->command);
     fflush(stdout); /* may be the terminal that shows the progress */
     ct_progress_begin(cli->command);
     if (!db.error[0])
         put_all(&db, input);
-    ct_progress_end();
     close_database(&db);
     ct_progress_end();
     sqlite3_free(sqlite3_temp_directory);
     sqlite3_temp_directory = NULL;
-    if (replace(&db, temporary, path) == 0)
-        return 0;
-    unlink(temporary);
-    cli_fail(cli, "%s: %s", path, db.error);
-    return -1;
+    if (replace(&db, temporary, path) < 0) {
+        unlink(temporary);
+        cli_fail(cli, "%s: %s", path, db.error);
+    }
+    unfinished_end();
+    return db.error[0] ? -1 : 0;
 }
