@@ -77,6 +77,11 @@ static void add_ops(const struct meetings *m, const struct ct_process *p)
     }
 }
 
+static double error_at(const struct meeting *of, unsigned n)
+{
+    return of->error + EVENT_NS / sqrt(n);
+}
+
 /* Of the n ranks of an instance; NAN: the clocks are not good enough. */
 static double transfer_of(const struct meeting *of, unsigned n)
 {
@@ -89,7 +94,7 @@ static double transfer_of(const struct meeting *of, unsigned n)
         return NAN;
     if (spread <= one_moment)
         ns = (double)(of->base - of->last_start) + of->sum_ends / n;
-    return of->error + EVENT_NS / sqrt(n) <= CT_SAMPLE_ERROR * ns ? ns : NAN;
+    return error_at(of, n) <= CT_CLOCK_ERROR * ns ? ns : NAN;
 }
 
 static bool is_skewed(const struct ct_job *job, int i)
@@ -116,16 +121,18 @@ void ct_place_meetings(const struct ct_trace *trace, struct ct_job *job,
     for (int i = 0; m.n > 0 && i < job->nprocesses; i++)
         add_ops(&m, &trace->processes[job->processes[i]]);
     for (int i = 0; i < job->ninstances; i++) {
+        const struct meeting *of;
         double transfer;
 
         if (m.of_instance[i] == CT_NONE)
             continue;
-        transfer =
-            transfer_of(&m.of[m.of_instance[i]], job->instances[i].timed);
+        of = &m.of[m.of_instance[i]];
+        transfer = transfer_of(of, job->instances[i].timed);
         if (isnan(transfer))
             continue;
         ns[i] = transfer;
-        job->instances[i].skewed = false;
+        if (error_at(of, of->n) <= CT_SAMPLE_ERROR * transfer)
+            job->instances[i].skewed = false;
     }
     free(m.of);
     free(m.of_instance);

@@ -26,6 +26,9 @@ CASES = (
     " --mismatch 5,90,kind --mismatch 14,200,type --seed 14",
     CLOCKS + "--dp 8 --zero 3 --layers 12 --contention .1,1 --steps 6 --seed 15",
     CLOCKS + "--dp 8 --ep 4 --moe-every 2 --steps 6 --seed 16",
+    # All-gathers of 20 us, little above what events tell apart.
+    CLOCKS + "--tp 2 --pp 4 --dp 2 --order pp,tp,dp --jitter .3 --steps 4"
+    " --sequence-parallel --schedule interleaved --chunks 2 --seed 17",
     # A few messages between hosts, long waits, clocks that run far apart.
     "--hosts 8 --clock-us 50 --drift-ppm 200 --pp 4 --tp 4 --order pp,tp"
     " --micro-batches 2 --layers 4 --hidden 4096 --steps 4 --schedule gpipe"
