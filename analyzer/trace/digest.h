@@ -50,7 +50,7 @@ enum ct_digest_result {
 struct ct_digested {
     int64_t ops;
     uint64_t trace_bytes, digest_bytes;
-    bool is_digest; /* the file is one already */
+    bool is_digest;   /* the file is one already */
     char error[1024]; /* "FILE: reason" */
 };
 

@@ -509,7 +509,7 @@ struct ct_job {
     struct ct_usage *usages;
     int nclocks, nclock_pairs;
     struct ct_clock_pair *clock_pairs; /* sorted */
-    struct ct_clock *clocks;      /* see clocks.h */
+    struct ct_clock *clocks;           /* see clocks.h */
     struct ct_choice_of *choices; /* per instance; NULL: none was recorded */
     int nsteps;      /* steady steps that all processes have; 0: none found */
     int64_t step_ns; /* median duration of those; CT_NO_TIME */
