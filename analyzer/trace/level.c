@@ -35,6 +35,7 @@ struct extra { /* of the rarer one, beside the frequent one */
     bool kinds;      /* any of these */
     bool whole_sums; /* large sums of which there are no more */
     int large, lacking;
+    int others;  /* large ones that the frequent one lacks */
     double most; /* of large ones: share of those of the frequent one */
 };
 
@@ -82,6 +83,7 @@ static struct extra extra_of(const struct ct_stream *s,
             continue;
         }
         extra.kinds = true;
+        extra.others += kind->small ? 0 : more;
         extra.gradients |= kind->sums && !kind->small;
         extra.direction |= kind->p2p && more >= extra.times - 1;
     }
@@ -181,6 +183,8 @@ static struct verdict weigh(const struct ct_stream *s,
         return (struct verdict){true, LIKELY, NULL};
     if (extra.times < 2 || extra.gradients || extra.direction)
         return (struct verdict){false, SURE, NULL};
+    if (extra.others >= 2 * extra.times) /* more than a checkpoint */
+        return (struct verdict){false, LIKELY, NULL};
     if (extra.lacking > PART * extra.times * large)
         return (struct verdict){false, LIKELY, NULL};
     if (extra.large > PART * large) {
