@@ -50,7 +50,7 @@ if(NOT COMMTRACE_SANITIZE) # whose runtime has a dlsym of its own
     $<TARGET_FILE:probe_module> $<TARGET_FILE:oldest>)
 endif()
 
-foreach(name tracegen tracegen_jobs)
+foreach(name tracegen tracegen_jobs steps_any)
   add_test(NAME e2e.${name} COMMAND ${PYTHON3} -B
     ${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_${name}.py)
   set_tests_properties(e2e.${name} PROPERTIES LABELS e2e TIMEOUT 300
