@@ -1,5 +1,5 @@
--- How long does each rank wait for later ranks? The rank that waits least is the
--- one the others wait for.
+-- How long does each rank wait for later ranks? First the one that waits least:
+-- it is the one the others wait for.
 .headers on
 .mode column
 SELECT p.job, p.rank, p.node_name, sum(s.ops) AS ops,
@@ -9,4 +9,4 @@ SELECT p.job, p.rank, p.node_name, sum(s.ops) AS ops,
   FROM place p
   JOIN op_sum s ON s.process = p.process
  GROUP BY p.process
- ORDER BY p.job, wait_ms DESC, p.rank;
+ ORDER BY p.job, wait_ms IS NULL, wait_ms, p.rank;
