@@ -188,8 +188,21 @@ static bool ended_early(const struct ct_case *c,
     return false;
 }
 
-#define MARKED_BY_NOTHING \
-    "no operation recurs regularly enough to mark training steps"
+/* Whether more of the job would help depends on why there are none. */
+static const char *advice_on_steps(const struct ct_case *c,
+                                   const struct ct_findings *findings)
+{
+    if (ended_early(c, findings))
+        return "the job ended too early to tell; see how it did";
+    if (c->job->lost_ops)
+        return "see to the lost ops first (OPS_LOST): steps may be there that "
+               "cannot be told apart without them";
+    if (!c->job->no_steps || !strcmp(c->job->no_steps, CT_NO_PERIOD))
+        return "if this trains and fewer than five steps were traced, trace "
+               "more of them";
+    return "a longer trace may tell more, where the job trains without change "
+           "of ranks, sizes or micro-batches";
+}
 
 static bool report_no_steps(const struct ct_case *c,
                             struct ct_findings *findings)
@@ -209,12 +222,10 @@ static bool report_no_steps(const struct ct_case *c,
                  c->job->nforwards);
     else
         snprintf(row->text, sizeof row->text, "%s; figures are per second",
-                 c->job->no_steps ? c->job->no_steps : MARKED_BY_NOTHING);
+                 c->job->no_steps ? c->job->no_steps : CT_NO_PERIOD);
     if (!c->job->nforwards)
         snprintf(row->advice, sizeof row->advice, "%s",
-                 ended_early(c, findings)
-                     ? "the job ended too early to tell; see how it did"
-                     : "trace at least five steps");
+                 advice_on_steps(c, findings));
     return true;
 }
 

@@ -213,8 +213,7 @@ static bool agree(struct cutting *c)
     char why[160];
 
     if (!expected) {
-        no_steps(c,
-                 "no operation recurs regularly enough to mark training steps");
+        no_steps(c, CT_NO_PERIOD);
         return false;
     }
     search_again(c, expected);

@@ -494,6 +494,10 @@ struct ct_met {
     int64_t unlike;   /* of all: ranks differ in what they called */
 };
 
+/* A reason that ct_job.no_steps gives. */
+#define CT_NO_PERIOD \
+    "no operation recurs regularly enough to mark training steps"
+
 struct ct_job {
     int nprocesses;
     int *processes;        /* indices in ct_trace.processes, by rank */
