@@ -126,7 +126,7 @@ static void say_silent(struct out *out, const struct view *view)
     }
     if (silent)
         out_fact(out, "NCCL's log",
-                 "of %d of %d processes tells nothing of communicators", silent,
+                 "names no communicator in %d of %d processes", silent,
                  count_processes(view));
     if (guessed)
         out_fact(out, "links",

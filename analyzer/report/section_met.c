@@ -70,11 +70,11 @@ static void say_met(struct out *out, const struct ct_met *met)
     const struct {
         int64_t n;
         const char *what;
-    } lacks[] = {{met->untraced, "without ranks that left no trace"},
-                 {met->lost, "without records that were lost or had not been "
-                             "made"},
-                 {met->ahead, "issued by some of their ranks only"},
-                 {met->unlike, "called differently by their ranks"}};
+    } lacks[] = {
+        {met->untraced, "more whose other ranks left no trace"},
+        {met->lost, "more of which records were lost or had not been made"},
+        {met->ahead, "more issued by some of their ranks only"},
+        {met->unlike, "called differently by their ranks"}};
     char text[320] = "";
     size_t used = 0;
 

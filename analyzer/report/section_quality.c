@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/units.h"
@@ -15,7 +16,7 @@ struct process_line { /* a process that something is to be said about */
     int64_t lost;
     int refused, in_flight, recovered;
     char first[64]; /* in flight: what the others queue behind */
-    const char *end;
+    const char *end, *end_word;
     const char *file;
 };
 
@@ -30,7 +31,8 @@ static const struct out_column columns[] = {
     OUT_COL(struct process_line, first, "the first of them", OUT_BUFFER, 0,
             OUT_OPTIONAL),
     OUT_COL(struct process_line, recovered, "from ring", OUT_INT, 0, OUT_BOTH),
-    OUT_COL(struct process_line, end, "ended", OUT_TEXT, 0, OUT_BOTH),
+    OUT_COL(struct process_line, end_word, "ended", OUT_TEXT, 0, OUT_TEXT_ONLY),
+    OUT_COL(struct process_line, end, "", OUT_TEXT, 0, OUT_DATA),
     OUT_COL(struct process_line, file, "file", OUT_TEXT, 0, OUT_DATA),
 };
 
@@ -74,53 +76,135 @@ static void find_in_flight(struct process_line *line, const struct ct_job *job,
     }
 }
 
-static const char *how_ended(const struct ct_process *p)
+enum end {
+    END_DIED,
+    END_DIED_PERHAPS,
+    END_LEFT,
+    END_RUNS_PERHAPS,
+    END_RUNS,
+    END_CLOSED,
+    ENDS
+};
+
+static const struct {
+    const char *word, *meaning;
+    bool noted; /* the word alone does not tell */
+} ends[ENDS] = {
+    [END_DIED] = {"died", "died", false},
+    [END_DIED_PERHAPS] = {"died?",
+                          "died, or runs where it cannot be reached: last ops "
+                          "are missing",
+                          true},
+    [END_LEFT] = {"unclosed",
+                  "had ended its communicators, did not close its trace", true},
+    [END_RUNS_PERHAPS] = {"runs?",
+                          "still running, ring out of reach: last ops are "
+                          "missing",
+                          true},
+    [END_RUNS] = {"runs", "still running", false},
+    [END_CLOSED] = {"closed", "closed", false},
+};
+
+static enum end how_ended(const struct ct_process *p)
 {
     if (p->dead)
-        return p->ring_missing ? "died, or runs where it cannot be reached: "
-                                 "last ops are missing"
-                               : "died";
+        return p->ring_missing ? END_DIED_PERHAPS : END_DIED;
     if (p->left)
-        return "had ended its communicators, did not close its trace";
+        return END_LEFT;
     if (p->ring_missing)
-        return "still running, ring out of reach: last ops are missing";
-    return p->end_ns == CT_NO_TIME ? "still running" : "closed";
+        return END_RUNS_PERHAPS;
+    return p->end_ns == CT_NO_TIME ? END_RUNS : END_CLOSED;
+}
+
+static struct process_line line_of(const struct ct_job *job,
+                                   const struct ct_process *p)
+{
+    const enum end end = how_ended(p);
+    struct process_line line = {.rank = p->rank,
+                                .host = p->host,
+                                .pid = p->pid,
+                                .ops = p->nops,
+                                .lost = p->lost,
+                                .refused = p->refused,
+                                .recovered = p->recovered,
+                                .end = ends[end].meaning,
+                                .end_word = ends[end].word,
+                                .file = p->path};
+
+    find_in_flight(&line, job, p);
+    return line;
+}
+
+/* The more is wrong, the earlier: dead, refused, lost, in flight. */
+static int wrongness(const struct process_line *line)
+{
+    const bool died = !strcmp(line->end_word, ends[END_DIED].word) ||
+                      !strcmp(line->end_word, ends[END_DIED_PERHAPS].word);
+
+    return 8 * died + 4 * (line->refused > 0) + 2 * (line->lost > 0) +
+           (line->in_flight > 0);
+}
+
+static int worst_first(const void *left, const void *right)
+{
+    const struct process_line *a = left, *b = right;
+    const int order = wrongness(b) - wrongness(a);
+
+    if (order)
+        return order;
+    if (a->lost != b->lost)
+        return a->lost > b->lost ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return strcmp(a->file, b->file);
+}
+
+/* Those that something is to be said about; the caller frees. */
+static struct process_line *pick_processes(const struct view *view, int *n_p)
+{
+    struct process_line *lines =
+        calloc((size_t)view->job->nprocesses + 1, sizeof *lines);
+    int n = 0;
+
+    for (int i = 0; lines && i < view->job->nprocesses; i++) {
+        const struct ct_process *p =
+            &view->trace->processes[view->job->processes[i]];
+        const struct process_line line = line_of(view->job, p);
+
+        if (!p->left_out && (line.lost || line.refused || line.in_flight ||
+                             line.recovered || p->end_ns == CT_NO_TIME))
+            lines[n++] = line;
+    }
+    if (n)
+        qsort(lines, (size_t)n, sizeof *lines, worst_first);
+    *n_p = n;
+    return lines;
+}
+
+static void explain_ends(struct out *out, const struct process_line *lines,
+                         int n)
+{
+    for (int e = 0; e < ENDS; e++)
+        for (int i = 0; i < n && ends[e].noted; i++)
+            if (!strcmp(lines[i].end_word, ends[e].word)) {
+                out_say(out, 2, "%s: %s", ends[e].word, ends[e].meaning);
+                break;
+            }
 }
 
 static void put_processes(struct out *out, const struct view *view)
 {
-    bool any = false;
+    int n;
+    struct process_line *lines = pick_processes(view, &n);
 
-    for (int i = 0; i < view->job->nprocesses; i++) {
-        const struct ct_process *p =
-            &view->trace->processes[view->job->processes[i]];
-        struct process_line line = {.rank = p->rank,
-                                    .host = p->host,
-                                    .pid = p->pid,
-                                    .ops = p->nops,
-                                    .lost = p->lost,
-                                    .refused = p->refused,
-                                    .recovered = p->recovered,
-                                    .end = how_ended(p),
-                                    .file = p->path};
-
-        find_in_flight(&line, view->job, p);
-        if (p->left_out)
-            continue;
-        if (!line.lost && !line.refused && !line.in_flight && !line.recovered &&
-            p->end_ns != CT_NO_TIME)
-            continue;
-        if (!any)
-            out_table(out, "processes", &table);
-        any = true;
-        out_row(out, &line);
+    if (n) {
+        out_rows(out, "processes", &table, lines, (size_t)n);
+        explain_ends(out, lines, n);
+    } else {
+        out_list(out, "processes");
+        out_list_end(out);
     }
-    if (any) {
-        out_table_end(out);
-        return;
-    }
-    out_list(out, "processes");
-    out_list_end(out);
+    free(lines);
 }
 
 #define MISSING_SHOWN 4
@@ -142,22 +226,37 @@ static void say_missing(struct out *out, const struct view *view)
                  comms - MISSING_SHOWN);
 }
 
+#define LOSSES_SHOWN 4
+
 static void say_losses(struct out *out, const struct view *view)
 {
+    int64_t more_records = 0;
+    int said = 0, more_ranks = 0;
+
     for (int i = 0; i < view->job->nprocesses; i++) {
         const struct ct_process *p =
             &view->trace->processes[view->job->processes[i]];
 
         if (p->left_out)
             continue;
-        /* No figure here depends on stacks; `commtrace stacks` tells those. */
-        for (int k = 0; k < p->nlosses; k++)
-            if (strcmp(p->losses[k].what, "stack") != 0)
-                out_fact(out, "lost",
+        for (int k = 0, more = 0; k < p->nlosses; k++) {
+            /* No figure here depends on stacks; `commtrace stacks` tells. */
+            if (!strcmp(p->losses[k].what, "stack"))
+                continue;
+            if (said < LOSSES_SHOWN) {
+                out_fact(out, said++ ? "" : "lost",
                          "rank %d: %" PRId64 " records of kind %s, cause %s",
                          p->rank, p->losses[k].n, p->losses[k].what,
                          p->losses[k].cause);
+                continue;
+            }
+            more_records += p->losses[k].n;
+            more_ranks += !more++;
+        }
     }
+    if (more_ranks)
+        out_fact(out, "", "and of %d rank%s more, %" PRId64 " records",
+                 more_ranks, ct_plural(more_ranks), more_records);
 }
 
 static const char *result_name(int result)
@@ -270,8 +369,12 @@ void section_quality(struct out *out, const struct view *view)
     out_list(out, "skipped");
     for (int i = 0; i < view->trace->nskipped; i++) {
         out_text(out, NULL, view->trace->skipped[i]);
-        out_fact(out, "not read", "%s", view->trace->skipped[i]);
+        if (i < VIEW_SKIPPED_SHOWN)
+            out_fact(out, "not read", "%s", view->trace->skipped[i]);
     }
     out_list_end(out);
+    if (view->trace->nskipped > VIEW_SKIPPED_SHOWN)
+        out_fact(out, "", "and %d files more",
+                 view->trace->nskipped - VIEW_SKIPPED_SHOWN);
     out_object_end(out);
 }

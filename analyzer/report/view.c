@@ -63,9 +63,12 @@ int view_input_open_part(struct view_input *input, const struct cli *cli,
     memset(input, 0, sizeof *input);
     if (open_trace(cli, cli->paths, cli->npaths, part, &input->trace) < 0)
         return -1;
-    for (int i = 0; i < input->trace->nskipped; i++)
+    for (int i = 0; i < input->trace->nskipped && i < VIEW_SKIPPED_SHOWN; i++)
         fprintf(stderr, "%s: skipped %s\n", cli->command,
                 input->trace->skipped[i]);
+    if (input->trace->nskipped > VIEW_SKIPPED_SHOWN)
+        fprintf(stderr, "%s: skipped %d files more (report --json names all)\n",
+                cli->command, input->trace->nskipped - VIEW_SKIPPED_SHOWN);
     input->selection = &cli->selection;
     if ((!cli->reference || open_reference(input, cli) == 0) &&
         selection_apply(input, cli) == 0)

@@ -27,6 +27,8 @@ struct view_times {
     int64_t recovered;          /* from the ring of a dead process */
 };
 
+#define VIEW_SKIPPED_SHOWN 8 /* of the files that were not read */
+
 struct selected;
 struct selection;
 

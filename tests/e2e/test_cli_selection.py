@@ -4,6 +4,7 @@ in the whole job."""
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -222,6 +223,23 @@ def check_wrong_clocks():
         set(chosen[0]) ^ set(chosen[1]))
 
 
+def check_caps():
+    """What is wrong on all ranks fills no screen, and the worst comes first."""
+    for copy in ("lossy2", "lossy3"):
+        shutil.copytree("lossy", copy)
+    done = run("report", "lossy", "lossy2", "lossy3")
+    assert done.stderr.count("same process") == RANKS
+    assert "skipped %d files more" % RANKS in done.stderr
+    text = run("report", "lossy").stdout
+    assert text.count("records of kind op") == 4, text
+    assert re.search(r"and of 4 ranks more, \d+ records", text)
+    lost = [p["lost"] for p in report("lossy")["quality"]["processes"]]
+    assert len(lost) == RANKS and lost == sorted(lost, reverse=True), lost
+    text = run("report", "dead").stdout
+    assert "died?: died, or runs where" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
 def check_troubles():
     """How a job ended is no matter of what was chosen; losses are the chosen
     ranks'."""
@@ -234,6 +252,7 @@ def check_troubles():
     codes = [{f["code"] for f in report("dead", *options)["findings"]}
              for options in ([], ["--steps", "1..2"], ["--to", "200ms"])]
     assert "PROCESS_DIED" in codes[0] and codes[1] == codes[2] == codes[0]
+    check_caps()
     job = report("lossy", "--to", "200ms", "--ranks", "2-4")
     lost = one(merge("lossy", "--ranks", "2-4"),
                "SELECT sum(l.n) FROM whole.loss l JOIN whole.place p "
