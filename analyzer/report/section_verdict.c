@@ -74,6 +74,7 @@ static void judge_data(struct verdict *verdict, const struct view *view)
 {
     const struct ct_job *job = view->job;
     const struct view_times *t = &view->times;
+    const int unread = view->trace->nskipped - view->trace->ndoubles;
     char ranks[80], dead[80];
 
     verdict->complete = true;
@@ -99,9 +100,8 @@ static void judge_data(struct verdict *verdict, const struct view *view)
         add_issue(verdict, "%.0f %% of ops without a GPU time",
                   100.0 * (double)t->host /
                       (double)(t->event + t->group + t->host + t->none));
-    if (view->trace->nskipped)
-        add_issue(verdict, "%d file%s not read", view->trace->nskipped,
-                  ct_plural(view->trace->nskipped));
+    if (unread)
+        add_issue(verdict, "%d file%s not read", unread, ct_plural(unread));
     if (!job->nsteps)
         add_issue(verdict, view->selected && view->selected->of_steps
                                ? "no whole training step chosen"

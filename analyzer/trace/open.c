@@ -116,6 +116,7 @@ static void skip_double(struct ct_trace *trace, const struct ct_process *p,
     snprintf(reason, sizeof(reason), "%s: same process as %s",
              of_two ? p->path : p->file, of_two ? taken->path : taken->file);
     skip(trace, reason);
+    trace->ndoubles++;
 }
 
 static void take(struct ct_trace *trace, const struct loading *load)

@@ -541,6 +541,7 @@ struct ct_trace {
     struct ct_process *processes;
     struct ct_job *jobs;  /* as they were started */
     int nskipped;         /* files that could not be read */
+    int ndoubles;         /* of them, what others say as well, or more */
     const char **skipped; /* "FILE: reason" each */
     struct ct_arena *arena;
 };
