@@ -60,6 +60,12 @@ refused "--bogus" doctor --bogus
 mkfifo pipe
 refused "pipe: exists and is not a job.db" merge --db pipe good
 
+# Two generated jobs do not mix.
+rc=0
+"$tracegen" --tp 2 --out good >out 2>err || rc=$?
+[ $rc -eq 2 ] && grep -q "good: has traces already" err ||
+    fail "tracegen into good: exit $rc: $(cat err)"
+
 # What differs in writing alone is the same.
 same() { # ONE OTHER, each the arguments of ops
     # shellcheck disable=SC2086 # words

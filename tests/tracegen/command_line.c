@@ -67,59 +67,82 @@ static void set_out(struct options *o, const char *name, const char *value)
     o->out = value;
 }
 
-static const struct option_row words[] = {
-    {"out", "DIR", set_out, "where the files go"},
+static const struct option_row layout_words[] = {
     {"order", "tp,dp,pp", set_order, "axes, innermost first"},
+    {NULL, NULL, NULL, NULL}};
+
+static const struct option_row time_words[] = {
     {"alpha-us", "A,B", set_alpha, "inside, between domains (10,30)"},
     {"GBps", "A,B", set_bandwidth, "bus bandwidth there (200,25)"},
+    {NULL, NULL, NULL, NULL}};
+
+static const struct option_row output_words[] = {
+    {"out", "DIR", set_out, "where the files go: a folder without traces"},
     {"nccl", "log|kernel", set_nccl,
      "what NCCL says: its table and the choices of rank 0; of all, with kernel "
      "times"},
     {NULL, NULL, NULL, NULL}};
 
-#define TABLES 4
+enum group { LAYOUT, TIME, DISTURBANCE, CLOCKS, DAMAGE, OUTPUT, GROUPS };
 
-static const struct option_row *const tables[TABLES] = {
-    words, disturb_options, clocks_options, damage_options};
+static const struct {
+    const char *title;
+    const struct option_row *rows;
+} groups[GROUPS] = {
+    [LAYOUT] = {"Layout and program", layout_words},
+    [TIME] = {"Time", time_words},
+    [DISTURBANCE] = {"Disturbance", disturb_options},
+    [CLOCKS] = {"Clocks", clocks_options},
+    [DAMAGE] = {"Damage", damage_options},
+    [OUTPUT] = {"Output", output_words},
+};
 
 static const struct field {
+    enum group group;
     const char *name;
     enum { AN_INT, A_SIZE, A_REAL, A_SWITCH } kind;
     double low;
     size_t at;
     const char *help;
 } fields[] = {
-#define FIELD(name_, kind_, low_, field_, help_)                    \
-    {                                                               \
-        name_, kind_, low_, offsetof(struct options, field_), help_ \
+#define FIELD(group_, name_, kind_, low_, field_, help_)                    \
+    {                                                                       \
+        group_, name_, kind_, low_, offsetof(struct options, field_), help_ \
     }
-    FIELD("tp", AN_INT, 1, degree[TP], "tensor parallel ranks (1)"),
-    FIELD("pp", AN_INT, 1, degree[PP], "pipeline stages (1)"),
-    FIELD("dp", AN_INT, 1, degree[DP], "data parallel ranks (1)"),
-    FIELD("hosts", AN_INT, 1, hosts, "of equally many ranks (1)"),
-    FIELD("domain-hosts", AN_INT, 1, domain_hosts, "of an NVLink domain (1)"),
-    FIELD("layers", AN_INT, 1, layers, "in all (8)"),
-    FIELD("micro-batches", AN_INT, 1, micro_batches, "per step (8)"),
-    FIELD("steps", AN_INT, 1, steps, "(10)"),
-    FIELD("ops", A_SIZE, 1, ops, "as many steps as give about N ops"),
-    FIELD("hidden", A_SIZE, 2, hidden, "bytes of an activation (4194304)"),
-    FIELD("bucket", A_SIZE, 40, bucket, "bytes of a DP all-reduce (25 MiB)"),
-    FIELD("buckets", AN_INT, 0, buckets, "(4)"),
-    FIELD("compute-us", A_REAL, 0, compute_us, "half a layer, forward (300)"),
-    FIELD("jitter", A_REAL, 0, jitter, "sigma of lognormal factors (0.02)"),
-    FIELD("barriers", AN_INT, 0, barriers,
+    FIELD(LAYOUT, "tp", AN_INT, 1, degree[TP], "tensor parallel ranks (1)"),
+    FIELD(LAYOUT, "pp", AN_INT, 1, degree[PP], "pipeline stages (1)"),
+    FIELD(LAYOUT, "dp", AN_INT, 1, degree[DP], "data parallel ranks (1)"),
+    FIELD(LAYOUT, "hosts", AN_INT, 1, hosts, "of equally many ranks (1)"),
+    FIELD(LAYOUT, "domain-hosts", AN_INT, 1, domain_hosts,
+          "of an NVLink domain (1)"),
+    FIELD(LAYOUT, "layers", AN_INT, 1, layers, "in all (8)"),
+    FIELD(LAYOUT, "micro-batches", AN_INT, 1, micro_batches, "per step (8)"),
+    FIELD(LAYOUT, "steps", AN_INT, 1, steps, "(10)"),
+    FIELD(LAYOUT, "ops", A_SIZE, 1, ops, "as many steps as give about N ops"),
+    FIELD(LAYOUT, "hidden", A_SIZE, 2, hidden,
+          "bytes of an activation (4194304)"),
+    FIELD(LAYOUT, "bucket", A_SIZE, 40, bucket,
+          "bytes of a DP all-reduce (25 MiB)"),
+    FIELD(LAYOUT, "buckets", AN_INT, 0, buckets, "(4)"),
+    FIELD(LAYOUT, "barriers", AN_INT, 0, barriers,
           "scalar all-reduces before the start (1)"),
-    FIELD("eval-every", AN_INT, 0, eval_every,
+    FIELD(LAYOUT, "eval-every", AN_INT, 0, eval_every,
           "steps between evaluations (0: none)"),
-    FIELD("lone-groups", A_SWITCH, 0, lone_groups,
+    FIELD(LAYOUT, "lone-groups", A_SWITCH, 0, lone_groups,
           "each lone send, recv in a group"),
-    FIELD("sweep", A_SWITCH, 0, sweep, "message sizes x 25 instead of steps"),
-    FIELD("truth-db", A_SWITCH, 0, truth_db,
+    FIELD(LAYOUT, "sweep", A_SWITCH, 0, sweep,
+          "message sizes x 25 instead of steps"),
+    FIELD(TIME, "compute-us", A_REAL, 0, compute_us,
+          "half a layer, forward (300)"),
+    FIELD(DISTURBANCE, "jitter", A_REAL, 0, jitter,
+          "sigma of lognormal factors (0.02)"),
+    FIELD(OUTPUT, "truth-db", A_SWITCH, 0, truth_db,
           "the truth of every op, in truth.sqlite"),
-    FIELD("threads", AN_INT, 1, threads, "that write (as many as cores)"),
-    FIELD("portion", A_SIZE, 1, portion,
+    FIELD(OUTPUT, "threads", AN_INT, 1, threads,
+          "that write (as many as cores)"),
+    FIELD(OUTPUT, "portion", A_SIZE, 1, portion,
           "ops kept in memory before they are written"),
-    FIELD("seed", A_SIZE, 0, seed, "(1)"),
+    FIELD(OUTPUT, "seed", A_SIZE, 0, seed, "(1)"),
 };
 
 #define FIELDS (sizeof(fields) / sizeof(*fields))
@@ -151,7 +174,7 @@ static void set(struct options *o, const char *name, const char *value)
 
     if (set_field(o, name, value) || job_set(o, name, value))
         return;
-    while (i < TABLES && !option_set(tables[i], o, name, value))
+    while (i < GROUPS && !option_set(groups[i].rows, o, name, value))
         i++;
 }
 
@@ -162,27 +185,42 @@ static void say(FILE *f, const char *name, const char *value, const char *help)
     fprintf(f, "%*s%s\n", n < 28 ? 28 - n : 1, "", help);
 }
 
-static void usage(FILE *f)
+static void say_job_options(FILE *f)
 {
-    const struct option_row *row;
-    size_t i;
-
-    fputs(
-        "usage: tracegen --out DIR [options]\n"
-        "Writes the trace of a training job that never ran, and truth.json.\n",
-        f);
-    for (i = 0; i < FIELDS; i++)
-        say(f, fields[i].name, fields[i].kind == A_SWITCH ? "" : "N",
-            fields[i].help);
 #define NUMBER(name_, field_, low_, help_) say(f, name_, "N", help_);
 #define WORD(name_, field_, words_, value_, help_) say(f, name_, value_, help_);
 #define SWITCH(name_, field_, help_) say(f, name_, "", help_);
 #define COUNTS(name_, field_, help_) say(f, name_, "N,...", help_);
 #include "job_options.def"
-    for (i = 0; i < TABLES; i++)
-        for (row = tables[i]; row->name; row++)
-            say(f, row->name, row->value, row->help);
-    fputs("example: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n", f);
+}
+
+static void say_group(FILE *f, enum group group)
+{
+    const struct option_row *row;
+    size_t i;
+
+    fprintf(f, "\n%s:\n", groups[group].title);
+    for (i = 0; i < FIELDS; i++)
+        if (fields[i].group == group)
+            say(f, fields[i].name, fields[i].kind == A_SWITCH ? "" : "N",
+                fields[i].help);
+    for (row = groups[group].rows; row->name; row++)
+        say(f, row->name, row->value, row->help);
+    if (group == LAYOUT)
+        say_job_options(f);
+}
+
+static void usage(FILE *f)
+{
+    int group;
+
+    fputs(
+        "usage: tracegen --out DIR [options]\n"
+        "Writes the trace of a training job that never ran, and truth.json.\n",
+        f);
+    for (group = 0; group < GROUPS; group++)
+        say_group(f, (enum group)group);
+    fputs("\nexample: tracegen --tp 4 --pp 2 --hosts 2 --out /tmp/t\n", f);
 }
 
 struct names {
@@ -213,8 +251,8 @@ static struct option *all_names(void)
 #define SWITCH(name_, ...) add_name(&names, name_, 0, OPTION);
 #define COUNTS(name_, ...) add_name(&names, name_, 1, OPTION);
 #include "job_options.def"
-    for (i = 0; i < TABLES; i++)
-        for (row = tables[i]; row->name; row++)
+    for (i = 0; i < GROUPS; i++)
+        for (row = groups[i].rows; row->name; row++)
             add_name(&names, row->name, 1, OPTION);
     add_name(&names, "help", 0, HELP);
     add_name(&names, NULL, 0, 0);

@@ -1,6 +1,8 @@
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "command_line.h"
@@ -73,6 +75,44 @@ static void simulate(struct simulation *s, struct files *files,
         simulation_run(s);
 }
 
+static bool is_trace(const char *name)
+{
+    const size_t n = strlen(name);
+
+    return n > 3 && !strcmp(name + n - 3, ".db");
+}
+
+/* Two jobs in one folder have one truth.json. */
+static bool has_traces(DIR *dir)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(dir)) != NULL)
+        if (is_trace(entry->d_name))
+            return true;
+    return false;
+}
+
+/* 0, or -1 after a message. */
+static int make_folder(const char *path)
+{
+    bool full;
+    DIR *dir;
+
+    if (!mkdir(path, 0777))
+        return 0;
+    dir = errno == EEXIST ? opendir(path) : NULL;
+    if (!dir) {
+        perror(path);
+        return -1;
+    }
+    full = has_traces(dir);
+    closedir(dir);
+    if (full)
+        fprintf(stderr, "tracegen: %s: has traces already\n", path);
+    return full ? -1 : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct options o = {.degree = {1, 1, 1, 1, 1},
@@ -102,10 +142,8 @@ int main(int argc, char **argv)
     int failed;
 
     command_line_read(&o, argc, argv);
-    if (mkdir(o.out, 0777) && errno != EEXIST) {
-        perror(o.out);
+    if (make_folder(o.out))
         return 2;
-    }
     layout_init(&layout, &o);
     simulation_init(&s, &layout);
     files = files_begin(&s);
