@@ -11,7 +11,7 @@
 #define WARN "warn"
 #define INFO "info"
 const struct ct_finding_info ct_finding_infos[CT_FINDING_COUNT] = {
-#define FINDING(id_, severity_, meaning_) {#id_, severity_, meaning_},
+#define FINDING(id_, severity_, meaning_, next_) {#id_, severity_, meaning_},
 #include "commtrace/findings.def"
 };
 
