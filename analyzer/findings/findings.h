@@ -33,6 +33,7 @@ struct ct_finding_row {
     const char *per; /* "step" or "second" */
     enum ct_source source;
     double confidence; /* 0..1 */
+    char who[64];      /* "rank 17 (host2)"; "": those of comm, or all */
     char text[640];
     char advice[200];
 };

@@ -330,6 +330,7 @@ static bool rule_slow(const struct used_ports *used,
     row = start(findings, CT_FINDING_SLOW_PORT, .9);
     if (!row)
         return false;
+    snprintf(row->who, sizeof row->who, "rank %d", worst->process->rank);
     snprintf(row->text, sizeof row->text,
              "%.20s of host %.60s runs at %s Gbit/s (%.80s), on other hosts "
              "at %s; rank %d sends or receives via %.60s",

@@ -152,6 +152,7 @@ static void tell(const struct ct_case *c, const struct ct_late *late,
     const int steps = late->steps < CT_STEPS_KEPT ? late->steps : CT_STEPS_KEPT;
     char ranks[60];
 
+    snprintf(row->who, sizeof row->who, "rank %d (%.30s)", p->rank, p->host);
     ct_ranks_text(c->trace, &c->job->comms[late->comm], ranks, sizeof ranks);
     snprintf(row->text, sizeof row->text,
              "rank %d (%.30s) kept the others of the communicator of ranks %s "

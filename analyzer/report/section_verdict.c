@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "report/units.h"
 
@@ -31,13 +33,34 @@ static const struct out_column columns[] = {
 
 static const struct out_table table = OUT_TABLE(struct verdict, columns);
 
-/* What the job hung in; else the worst finding that costs time; NULL: none. */
-static const struct ct_finding_row *worst(const struct ct_findings *findings)
+static const struct ct_finding_row *find(const struct ct_findings *findings,
+                                         enum ct_finding id)
 {
     for (int i = 0; i < findings->n; i++)
-        if (!isnan(findings->rows[i].loss_ms) ||
-            findings->rows[i].id == CT_FINDING_RANK_NEVER_CAME ||
-            findings->rows[i].id == CT_FINDING_OP_NEVER_ENDED)
+        if (findings->rows[i].id == id)
+            return &findings->rows[i];
+    return NULL;
+}
+
+/* What the job hung in, or who died; NULL: it did not, as far as is known. */
+static const struct ct_finding_row *
+how_it_ended(const struct ct_findings *findings)
+{
+    static const enum ct_finding ends[] = {CT_FINDING_RANK_NEVER_CAME,
+                                           CT_FINDING_OP_NEVER_ENDED,
+                                           CT_FINDING_PROCESS_DIED};
+    const struct ct_finding_row *row = NULL;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends && !row; i++)
+        row = find(findings, ends[i]);
+    return row;
+}
+
+/* The worst finding that costs time; NULL: none. */
+static const struct ct_finding_row *dearest(const struct ct_findings *findings)
+{
+    for (int i = 0; i < findings->n; i++)
+        if (!isnan(findings->rows[i].loss_ms))
             return &findings->rows[i];
     return NULL;
 }
@@ -111,21 +134,44 @@ static void judge_data(struct verdict *verdict, const struct view *view)
                  "every rank and op is there, timed on the GPU");
 }
 
-static void say_worst(struct out *out, const struct ct_finding_row *row,
-                      const struct verdict *verdict)
+/* "rank 17 (host2)", "ranks 0-7"; "": the whole job. */
+static void name_who(const struct view *view, const struct ct_finding_row *row,
+                     char *text, size_t size)
 {
-    char sure[UNITS_SIZE];
+    const struct ct_comm *comm;
+    int *ranks;
+
+    snprintf(text, size, "%s", row->who);
+    if (*text || row->comm == CT_NONE)
+        return;
+    comm = &view->job->comms[row->comm];
+    ranks = calloc((size_t)comm->nranks + 1, sizeof *ranks);
+    if (ranks) {
+        snprintf(text, size, "ranks ");
+        units_ranks(text + strlen(text), size - strlen(text), ranks,
+                    view_comm_ranks(view->trace, comm, ranks));
+    }
+    free(ranks);
+}
+
+static void say_worst(struct out *out, const struct view *view,
+                      const struct ct_finding_row *row)
+{
+    const char *code = ct_finding_infos[row->id].code;
+    char sure[UNITS_SIZE], who[80];
 
     if (isnan(row->loss_ms)) {
-        out_say(out, 2, "%s: %s", verdict->finding, row->text);
+        out_say(out, 2, "%s: %s", code, row->text);
         return;
     }
+    name_who(view, row, who, sizeof who);
     out_say(out, 2,
-            "%s: %s ms of each %s lost (%s %%), between %s and %s; "
+            "%s%s%s: %s ms of each %s lost (%s %%), between %s and %s; "
             "sure %s%s%s",
-            verdict->finding, CT_NUM(row->loss_ms, 3), row->per,
-            CT_NUM(verdict->share_percent, 2), CT_NUM(row->loss_low_ms, 3),
-            CT_NUM(row->loss_high_ms, 3), units_sure(sure, row->confidence),
+            code, *who ? ", " : "", who, CT_NUM(row->loss_ms, 3), row->per,
+            CT_NUM(row->loss_ms / view_period_ms(view) * 100, 2),
+            CT_NUM(row->loss_low_ms, 3), CT_NUM(row->loss_high_ms, 3),
+            units_sure(sure, row->confidence),
             isnan(row->predicted_ms) ? "" : ", predicted by ",
             isnan(row->predicted_ms) ? "" : section_source_names[row->source]);
     if (row->groups > 1)
@@ -225,22 +271,30 @@ static void say_unpriced(struct out *out, const struct view *view,
     size_t used = 0;
 
     for (int i = 0; i < findings->n; i++) {
-        enum ct_finding id = findings->rows[i].id;
+        const struct ct_finding_row *row = &findings->rows[i];
 
-        if (!said[id])
-            used +=
-                (size_t)snprintf(text + used, sizeof text - used, "%s%s",
-                                 used ? ", " : "", ct_finding_infos[id].code);
-        said[id] = true;
+        if (!said[row->id])
+            used += (size_t)snprintf(
+                text + used, sizeof text - used, "%s%s%s%s%s", used ? ", " : "",
+                ct_finding_infos[row->id].code, *row->who ? " (" : "", row->who,
+                *row->who ? ")" : "");
+        said[row->id] = true;
     }
-    out_say(out, 2, "%s%s%s.", nothing_found(view, families),
-            used ? "; found: " : "", text);
+    if (used)
+        out_say(out, 2, "Found, and what it costs is not known: %s. %s.", text,
+                nothing_found(view, families));
+    else
+        out_say(out, 2,
+                "Nothing was found of what commtrace knows to look for. %s.",
+                nothing_found(view, families));
 }
 
 void section_verdict(struct out *out, const struct view *view,
                      const struct families *families)
 {
-    const struct ct_finding_row *row = worst(view->findings);
+    const struct ct_finding_row *end = how_it_ended(view->findings);
+    const struct ct_finding_row *price = dearest(view->findings);
+    const struct ct_finding_row *row = end ? end : price;
     struct verdict verdict = {
         .loss_ms = NAN, .share_percent = NAN, .confidence = NAN};
 
@@ -255,9 +309,11 @@ void section_verdict(struct out *out, const struct view *view,
     out_object(out, "verdict");
     out_fields(out, &table, &verdict);
     out_object_end(out);
-    if (row)
-        say_worst(out, row, &verdict);
-    else
+    if (end)
+        say_worst(out, view, end);
+    if (price)
+        say_worst(out, view, price);
+    if (!row)
         say_unpriced(out, view, families);
     say_budget(out, view, families);
     out_say(out, 2, "Data: %s.", verdict.data);

@@ -289,7 +289,7 @@ static void text_tells_the_story(void **state)
     char *text = report(f, OUT_AS_TEXT);
 
     (void)state;
-    expect(text, "TP_CROSSES_NODES: 20 ms of each step lost (20 %)");
+    expect(text, "TP_CROSSES_NODES, ranks 0,2: 20 ms of each step lost (20 %)");
     expect(text, "predicted by the prior of the link class");
     expect(text, "prior NCCL's own ratio");
     expect(text, "the worst of 2 such groups");
@@ -312,6 +312,33 @@ static void text_tells_the_story(void **state)
     free_fixture(f);
 }
 
+/* Who it is, is said where it is read first; and a death before any price. */
+static void verdict_names_who(void **state)
+{
+    struct fixture *f = new_fixture();
+    struct ct_finding_row *rows = f->rows;
+    char *text;
+
+    (void)state;
+    rows[1] = rows[0];
+    rows[0].id = CT_FINDING_STRAGGLER;
+    snprintf(rows[0].who, sizeof rows[0].who, "rank 3 (node-b)");
+    rows[1].id = CT_FINDING_PROCESS_DIED;
+    rows[1].loss_ms = NAN;
+    snprintf(rows[1].text, sizeof rows[1].text, "2 of 4 processes ended");
+    f->findings.n = 1;
+    text = report(f, OUT_AS_TEXT);
+    expect(text, "VERDICT STRAGGLER, rank 3 (node-b): 20 ms of each step lost");
+    free(text);
+    families_release(&f->families);
+    f->findings.n = 2;
+    text = report(f, OUT_AS_TEXT);
+    expect(text, "VERDICT PROCESS_DIED: 2 of 4 processes ended STRAGGLER, rank "
+                 "3 (node-b): 20 ms of each step lost");
+    free(text);
+    free_fixture(f);
+}
+
 static void unknown_is_not_invented(void **state)
 {
     struct fixture *f = new_fixture();
@@ -328,7 +355,8 @@ static void unknown_is_not_invented(void **state)
     f->job.nsteps = 0;
     f->view.per = "second";
     text = report(f, OUT_AS_TEXT);
-    expect(text, "No TP group crosses nodes.");
+    expect(text, "Nothing was found of what commtrace knows to look for. No TP "
+                 "group crosses nodes.");
     expect(text, "unknown {PP, DP}");
     expect(text, "figures are per second");
     expect(text, "layout n/a");
@@ -407,6 +435,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_tells_the_story),
+        cmocka_unit_test(verdict_names_who),
         cmocka_unit_test(unknown_is_not_invented),
         cmocka_unit_test(trouble_is_told),
         cmocka_unit_test(out_of_reach_is_not_dead),
