@@ -101,7 +101,7 @@ static const struct {
                           "still running, ring out of reach: last ops are "
                           "missing",
                           true},
-    [END_RUNS] = {"runs", "still running", false},
+    [END_RUNS] = {"still running", "still running", false},
     [END_CLOSED] = {"closed", "closed", false},
 };
 
