@@ -326,6 +326,23 @@ static void say_simulated(struct out *out, const struct view *view)
                  n);
 }
 
+static void put_skipped(struct out *out, const struct ct_trace *trace)
+{
+    int copies = 0;
+
+    out_list(out, "skipped");
+    for (int i = 0; i < trace->nskipped; i++) {
+        const char *line = trace->skipped[i];
+
+        out_text(out, NULL, line);
+        if (!view_is_copy(line) || copies++ < VIEW_COPIES_SHOWN)
+            out_fact(out, "not read", "%s", line);
+    }
+    out_list_end(out);
+    if (copies > VIEW_COPIES_SHOWN)
+        out_fact(out, "not read", "%d copies more", copies - VIEW_COPIES_SHOWN);
+}
+
 void section_quality(struct out *out, const struct view *view)
 {
     const struct view_times *t = &view->times;
@@ -366,15 +383,6 @@ void section_quality(struct out *out, const struct view *view)
     say_simulated(out, view);
     say_one_sided(out, view);
     put_processes(out, view);
-    out_list(out, "skipped");
-    for (int i = 0; i < view->trace->nskipped; i++) {
-        out_text(out, NULL, view->trace->skipped[i]);
-        if (i < VIEW_SKIPPED_SHOWN)
-            out_fact(out, "not read", "%s", view->trace->skipped[i]);
-    }
-    out_list_end(out);
-    if (view->trace->nskipped > VIEW_SKIPPED_SHOWN)
-        out_fact(out, "", "and %d files more",
-                 view->trace->nskipped - VIEW_SKIPPED_SHOWN);
+    put_skipped(out, view->trace);
     out_object_end(out);
 }

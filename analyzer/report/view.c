@@ -57,18 +57,33 @@ int view_input_open(struct view_input *input, const struct cli *cli)
     return view_input_open_part(input, cli, NULL);
 }
 
+bool view_is_copy(const char *skipped)
+{
+    return strstr(skipped, ": same process as ") != NULL;
+}
+
+/* Where a folder is there twice, its files would hide a damaged one. */
+static void say_skipped(const struct cli *cli, const struct ct_trace *trace)
+{
+    int copies = 0;
+
+    for (int i = 0; i < trace->nskipped; i++)
+        if (!view_is_copy(trace->skipped[i]) || copies++ < VIEW_COPIES_SHOWN)
+            fprintf(stderr, "%s: skipped %s\n", cli->command,
+                    trace->skipped[i]);
+    if (copies > VIEW_COPIES_SHOWN)
+        fprintf(stderr,
+                "%s: skipped %d copies more (report --json names all)\n",
+                cli->command, copies - VIEW_COPIES_SHOWN);
+}
+
 int view_input_open_part(struct view_input *input, const struct cli *cli,
                          const struct ct_part *part)
 {
     memset(input, 0, sizeof *input);
     if (open_trace(cli, cli->paths, cli->npaths, part, &input->trace) < 0)
         return -1;
-    for (int i = 0; i < input->trace->nskipped && i < VIEW_SKIPPED_SHOWN; i++)
-        fprintf(stderr, "%s: skipped %s\n", cli->command,
-                input->trace->skipped[i]);
-    if (input->trace->nskipped > VIEW_SKIPPED_SHOWN)
-        fprintf(stderr, "%s: skipped %d files more (report --json names all)\n",
-                cli->command, input->trace->nskipped - VIEW_SKIPPED_SHOWN);
+    say_skipped(cli, input->trace);
     input->selection = &cli->selection;
     if ((!cli->reference || open_reference(input, cli) == 0) &&
         selection_apply(input, cli) == 0)

@@ -27,7 +27,7 @@ struct view_times {
     int64_t recovered;          /* from the ring of a dead process */
 };
 
-#define VIEW_SKIPPED_SHOWN 8 /* of the files that were not read */
+#define VIEW_COPIES_SHOWN 8 /* of what was skipped; all else is shown */
 
 struct selected;
 struct selection;
@@ -84,6 +84,9 @@ int view_print(const struct cli *cli, view_put_job *put);
 /* Derives all of job number `number`; -1 only without memory. */
 int view_open(struct view *view, const struct view_input *input, int number);
 void view_close(struct view *view);
+
+/* A line of trace->skipped is about a process that another file holds. */
+bool view_is_copy(const char *skipped);
 
 /* The role of a usage; NULL: none was given. */
 const struct ct_role *view_role(const struct view *view, int usage);

@@ -227,9 +227,13 @@ def check_caps():
     """What is wrong on all ranks fills no screen, and the worst comes first."""
     for copy in ("lossy2", "lossy3"):
         shutil.copytree("lossy", copy)
+    with open("lossy3/zz.db", "wb") as other: # no copy hides it
+        other.write(b"SQLite format 3\0")
     done = run("report", "lossy", "lossy2", "lossy3")
+    assert "skipped lossy3/zz.db" in done.stderr, done.stderr
+    assert "not read       lossy3/zz.db" in done.stdout
     assert done.stderr.count("same process") == RANKS
-    assert "skipped %d files more" % RANKS in done.stderr
+    assert "skipped %d copies more" % RANKS in done.stderr
     text = run("report", "lossy").stdout
     assert text.count("records of kind op") == 4, text
     assert re.search(r"and of 4 ranks more, \d+ records", text)
