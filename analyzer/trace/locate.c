@@ -34,7 +34,7 @@ void ct_trace_locate(struct ct_trace *trace, struct ct_job *job)
         instance->skewed = false;
         ns[i] = ct_spread_of(instance).mean;
     }
-    ct_place_meetings(trace, job, ns);
+    ct_place_meetings(trace, job, rotates, ns);
     for (i = 0; i < job->ninstances; i++)
         if (!isnan(ns[i]))
             set_transfer(

@@ -61,9 +61,9 @@ void ct_find_rotations(const struct ct_trace *trace, const struct ct_job *job,
 #define CT_MOST_SKEW .6
 
 /* Sets ns[i], and clears skewed, of whole instances whose ranks came apart, as
- * far as clocks tell. */
+ * far as clocks tell. rotates: what ct_find_rotations found. */
 void ct_place_meetings(const struct ct_trace *trace, struct ct_job *job,
-                       double *ns);
+                       const bool *rotates, double *ns);
 
 /* Sets ns[i] of whole instances: their transfer in ns; leaves it NAN where the
  * shortest duration has to do. Marks as skewed what is no sample. */

@@ -4,7 +4,9 @@
  * all of what the last one brings, so the last end is the transfer after the
  * last start: exactly where ranks wait for everybody, and in a ring of messages
  * that take equally long, too. Ends that differ by no more than what clocks and
- * events are off by are one moment, their mean.
+ * events are off by are one moment, their mean. Where the ranks' skews go
+ * round, the mean duration that was found before is better than clocks that do
+ * not tell one rank's end from the next one's.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -82,15 +84,16 @@ static double error_at(const struct meeting *of, unsigned n)
     return of->error + EVENT_NS / sqrt(n);
 }
 
-/* Of the n ranks of an instance; NAN: the clocks are not good enough. */
-static double transfer_of(const struct meeting *of, unsigned n)
+/* Of the n ranks of an instance; NAN: the clocks are not good enough, or what
+ * was found before is better. */
+static double transfer_of(const struct meeting *of, unsigned n, bool rotates)
 {
     const double spread = (double)(of->last_end - of->first_end);
     const double one_moment =
         fmax(SURE * EVENT_NS * sqrt(2 * log(n)), SURE * of->error);
     double ns = (double)(of->last_end - of->last_start);
 
-    if (of->n != n)
+    if (of->n != n || (rotates && SURE * of->error > CT_SAMPLE_ERROR * ns))
         return NAN;
     if (spread <= one_moment)
         ns = (double)(of->base - of->last_start) + of->sum_ends / n;
@@ -110,7 +113,7 @@ static bool is_skewed(const struct ct_job *job, int i)
 }
 
 void ct_place_meetings(const struct ct_trace *trace, struct ct_job *job,
-                       double *ns)
+                       const bool *rotates, double *ns)
 {
     struct meetings m = {.trace = trace};
 
@@ -127,7 +130,8 @@ void ct_place_meetings(const struct ct_trace *trace, struct ct_job *job,
         if (m.of_instance[i] == CT_NONE)
             continue;
         of = &m.of[m.of_instance[i]];
-        transfer = transfer_of(of, job->instances[i].timed);
+        transfer = transfer_of(of, job->instances[i].timed,
+                               rotates[job->instances[i].usage]);
         if (isnan(transfer))
             continue;
         ns[i] = transfer;

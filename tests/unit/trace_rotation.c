@@ -34,7 +34,8 @@ struct world {
     bool placed; /* places in time are known, not only durations */
 };
 
-static bool placed; /* what the next world is */
+static bool placed;          /* what the next world is */
+static int64_t misplaced_ns; /* rank by rank a step of it, of n */
 
 static double uniform(uint64_t *seed)
 {
@@ -93,7 +94,8 @@ static void add_call(struct world *w, int call, const double *start,
 
         w->ops[i][call] = (struct ct_op_row){
             .enter_ns = (int64_t)start[i],
-            .offset = ct_shorten_ns(w->placed ? 0 : CT_NO_TIME),
+            .offset =
+                ct_shorten_ns(w->placed ? i * misplaced_ns / n : CT_NO_TIME),
             .gpu = ct_shorten_ns(ns),
             .ordinal = (uint32_t)call,
             .launch = CT_NONE,
@@ -274,6 +276,29 @@ static void test_places(void **state)
     placed = false;
 }
 
+/* Places that are no better than the ranks' ends are apart do not overrule
+ * skews that go round. */
+static void test_bad_places(void **state)
+{
+    (void)state;
+    placed = true;
+    misplaced_ns = (int64_t)HOP_NS;
+    for (int n = 4; n <= MAX_RANKS; n++) {
+        const double truth = 2 * (n - 1) * HOP_NS / 1e3;
+        struct world *w = play(n, .9 * HOP_NS, 0, 0, ring);
+        struct result r;
+
+        for (int rank = 0; rank < n; rank++)
+            w->processes[rank].gpu_clock_ns = (int64_t)HOP_NS / 2;
+        r = locate(w, n);
+        if (fabs(r.us / truth - 1) > .001 || r.off_us > .02 * truth)
+            fail_msg("n=%d: %.1f us +- %.1f, truth %.1f", n, r.us, r.off_us,
+                     truth);
+    }
+    placed = false;
+    misplaced_ns = 0;
+}
+
 /* Without skew there is nothing to choose: all agree on T. */
 static void test_no_skew(void **state)
 {
@@ -289,7 +314,9 @@ int main(void)
         cmocka_unit_test(test_skew_goes_round),
         cmocka_unit_test(test_lateness_does_not),
         cmocka_unit_test(test_lateness_now_and_then),
-        cmocka_unit_test(test_places), cmocka_unit_test(test_no_skew)};
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_bad_places),
+        cmocka_unit_test(test_no_skew)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
