@@ -10,6 +10,7 @@
 #define WARM_UP 2
 #define REGRESSION_CALLS 12
 #define REGRESSION_RANGE .1 /* of skews, relative to the shortest duration */
+#define SURE_CALLS 48       /* in which a kappa would have been seen */
 #define MOST_KAPPA .65
 #define SURE 1.64         /* standard errors: one-sided 95 % */
 #define UNKNOWN_KAPPA .25 /* between latency's and bandwidth's */
@@ -83,13 +84,18 @@ static double regress(const struct call *calls, int n, double *slopes)
     return fmin(MOST_KAPPA, fmax(0, slopes[k / 2]));
 }
 
-static double kappa_of(const struct call *calls, int n, enum ct_op base,
-                       int nranks, double *scratch)
+static bool can_regress(const struct call *calls, int n)
 {
     const double low = calls[n / 10].skew, high = calls[n - 1 - n / 10].skew;
 
-    if (n >= REGRESSION_CALLS &&
-        high - low >= REGRESSION_RANGE * calls[n / 2].shortest)
+    return n >= REGRESSION_CALLS &&
+           high - low >= REGRESSION_RANGE * calls[n / 2].shortest;
+}
+
+static double kappa_of(const struct call *calls, int n, enum ct_op base,
+                       int nranks, double *scratch)
+{
+    if (can_regress(calls, n))
         return regress(calls, n, scratch);
     return lets_late_ranks_gain(base, nranks) ? UNKNOWN_KAPPA : 0;
 }
@@ -115,9 +121,10 @@ static double median(const struct call *calls, int k, double kappa,
     return scratch[k / 2];
 }
 
-struct judgement { /* of one usage */
-    bool known;    /* kappa and usual */
-    bool hidden;   /* the shortest durations say nothing */
+struct judgement {    /* of one usage */
+    bool known;       /* kappa and usual */
+    bool hidden;      /* the shortest durations say nothing */
+    bool synchronous; /* nobody gains by being late */
     double kappa, usual;
 };
 
@@ -136,12 +143,15 @@ static struct judgement judge(const struct ct_job *job, int usage,
     found.known = true;
     found.kappa =
         kappa_of(calls, k, u->base, job->comms[u->comm].nranks, scratch);
+    found.synchronous =
+        k >= SURE_CALLS && can_regress(calls, k) && found.kappa == 0;
     found.usual = median(calls, k, found.kappa, scratch);
     return found;
 }
 
 /* Beyond what can be put right the usual transfer is the better guess, within
- * what the ranks saw. */
+ * what the ranks saw; but where lateness changes nothing as far as can be seen,
+ * it changes nothing beyond, either. */
 static void correct(struct ct_instance *instance, const struct judgement *of,
                     double *ns)
 {
@@ -153,7 +163,7 @@ static void correct(struct ct_instance *instance, const struct judgement *of,
         *ns = call.shortest + of->kappa * call.skew;
     } else {
         instance->skewed = true;
-        *ns = fmax(call.shortest, of->usual);
+        *ns = of->synchronous ? call.shortest : fmax(call.shortest, of->usual);
     }
 }
 

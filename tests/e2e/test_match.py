@@ -29,6 +29,9 @@ CASES = (
     # All-gathers of 20 us, little above what events tell apart.
     CLOCKS + "--tp 2 --pp 4 --dp 2 --order pp,tp,dp --jitter .3 --steps 4"
     " --sequence-parallel --schedule interleaved --chunks 2 --seed 17",
+    # The same, each of another length, to which ranks come late by more.
+    CLOCKS + "--tp 2 --pp 2 --dp 4 --order tp,dp,pp --jitter .1 --steps 9"
+    " --lone-groups --sequence-parallel --schedule zero-bubble --seed 130",
     # A few messages between hosts, long waits, clocks that run far apart.
     "--hosts 8 --clock-us 50 --drift-ppm 200 --pp 4 --tp 4 --order pp,tp"
     " --micro-batches 2 --layers 4 --hidden 4096 --steps 4 --schedule gpipe"
