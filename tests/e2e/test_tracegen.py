@@ -317,7 +317,8 @@ def test_memory(folder):
              TRACEGEN, "--tp", "2", "--pp", "2", "--dp", "4", "--portion", "20000",
              "--ops", str(ops), "--out", os.path.join(folder, name)],
             check=True, capture_output=True,
-            env=dict(os.environ, ASAN_OPTIONS="quarantine_size_mb=1"))
+            env=dict(os.environ, ASAN_OPTIONS=":".join(
+                (os.environ.get("ASAN_OPTIONS", ""), "quarantine_size_mb=1"))))
         return int(done.stdout)
 
     short, long = peak_kib("short", 60000), peak_kib("long", 600000)
