@@ -62,6 +62,14 @@ void out_fields(struct out *out, const struct out_table *table, const void *row)
         out->ops->fields(out, table, row);
 }
 
+void out_record(struct out *out, const char *key, const struct out_table *table,
+                const void *row)
+{
+    out_object(out, key);
+    out_fields(out, table, row);
+    out_object_end(out);
+}
+
 void out_text(struct out *out, const char *key, const char *value)
 {
     if (out->ops->text)

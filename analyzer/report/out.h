@@ -86,6 +86,9 @@ void out_list_end(struct out *out);
 /* The columns of one row as members of the object that is open. */
 void out_fields(struct out *out, const struct out_table *table,
                 const void *row);
+/* And as an object of its own. */
+void out_record(struct out *out, const char *key, const struct out_table *table,
+                const void *row);
 void out_text(struct out *out, const char *key, const char *value);
 
 /* A table: rows may be many, they are written as they come. */

@@ -147,9 +147,7 @@ void section_absences(struct out *out, const struct view *view)
             same++;
         line.processes = same;
         nth = i > 0 && !strcmp(rows[i - 1].what, line.what) ? nth + 1 : 0;
-        out_object(out, NULL);
-        out_fields(out, &table, &line);
-        out_object_end(out);
+        out_record(out, NULL, &table, &line);
         say(out, view, &line, nth);
     }
     out_list_end(out);

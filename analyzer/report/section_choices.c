@@ -198,9 +198,7 @@ void section_choices(struct out *out, const struct view *view)
     for (int i = 0; i < view->job->nprocesses; i++)
         add_process(&card, &view->trace->processes[view->job->processes[i]]);
     card.kernel_share = median_share(view, card.timed);
-    out_object(out, "nccl");
-    out_fields(out, &card_table, &card);
-    out_object_end(out);
+    out_record(out, "nccl", &card_table, &card);
     say(out, &card);
     say_stops(out, view);
 }

@@ -126,9 +126,7 @@ void section_clocks(struct out *out, const struct view *view)
     for (int i = 0; i < view->job->nclocks; i++) {
         const struct clock_line line = line_of(view, i);
 
-        out_object(out, NULL);
-        out_fields(out, &table, &line);
-        out_object_end(out);
+        out_record(out, NULL, &table, &line);
     }
     out_list_end(out);
     if (sum.clocks)

@@ -90,9 +90,7 @@ void section_findings(struct out *out, const struct view *view)
         struct finding_line line;
 
         fill(&line, &findings->rows[i]);
-        out_object(out, NULL);
-        out_fields(out, &table, &line);
-        out_object_end(out);
+        out_record(out, NULL, &table, &line);
         say_finding(out, &findings->rows[i]);
     }
     out_list_end(out);

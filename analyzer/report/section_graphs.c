@@ -99,8 +99,6 @@ void section_graphs(struct out *out, const struct view *view)
 
     for (int i = 0; i < view->job->nprocesses; i++)
         add_process(&card, &view->trace->processes[view->job->processes[i]]);
-    out_object(out, "graphs");
-    out_fields(out, &table, &card);
-    out_object_end(out);
+    out_record(out, "graphs", &table, &card);
     say(out, &card, view->job->nsteps > 0);
 }

@@ -105,9 +105,7 @@ static void put_unlike(struct out *out, const struct view *view)
                                          u->others.bytes,
                                          u->tied};
 
-        out_object(out, NULL);
-        out_fields(out, &unlike_table, &line);
-        out_object_end(out);
+        out_record(out, NULL, &unlike_table, &line);
         if (i < SHOWN)
             out_fact(out, i ? "" : "unlike",
                      "rank %d: %" PRId64 " call%s of comm %d, from number "
@@ -135,9 +133,7 @@ static void put_ahead(struct out *out, const struct view *view)
                                         a->issued,
                                         a->most};
 
-        out_object(out, NULL);
-        out_fields(out, &ahead_table, &line);
-        out_object_end(out);
+        out_record(out, NULL, &ahead_table, &line);
         if (i < SHOWN)
             out_fact(out, i ? "" : "behind",
                      "rank %d issued %" PRId64 " %s of comm %d, others are "
@@ -153,9 +149,7 @@ static void put_ahead(struct out *out, const struct view *view)
 
 void section_met(struct out *out, const struct view *view)
 {
-    out_object(out, "matched");
-    out_fields(out, &met_table, &view->job->met);
-    out_object_end(out);
+    out_record(out, "matched", &met_table, &view->job->met);
     say_met(out, &view->job->met);
     put_unlike(out, view);
     put_ahead(out, view);

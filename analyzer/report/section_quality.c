@@ -350,9 +350,7 @@ void section_quality(struct out *out, const struct view *view)
 
     out_title(out, "DATA", NULL);
     out_object(out, "quality");
-    out_object(out, "times");
-    out_fields(out, &times_table, &times);
-    out_object_end(out);
+    out_record(out, "times", &times_table, &times);
     out_fact(out, "GPU times",
              "%" PRId64 " ops by their own events, %" PRId64 " by their "
              "group's",

@@ -69,11 +69,8 @@ static void put_outside(struct out *out, const struct families *families)
 {
     out_list(out, "roles_outside_steps");
     for (int i = 0; i < families->n; i++)
-        if (!(families->rows[i].calls > 0)) {
-            out_object(out, NULL);
-            out_fields(out, &table, &families->rows[i]);
-            out_object_end(out);
-        }
+        if (!(families->rows[i].calls > 0))
+            out_record(out, NULL, &table, &families->rows[i]);
     out_list_end(out);
 }
 

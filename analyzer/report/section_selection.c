@@ -101,9 +101,7 @@ void section_selection(struct out *out, const struct view *view)
         return;
     fill(&card, view);
     out_title(out, "SELECTION", NULL);
-    out_object(out, "selection");
-    out_fields(out, &table, &card);
-    out_object_end(out);
+    out_record(out, "selection", &table, &card);
     say_chosen(out, &card, view);
     out_fact(out, "counts",
              "%" PRId64 " of %" PRId64 " ops: only these make up calls, bytes, "

@@ -306,9 +306,7 @@ void section_verdict(struct out *out, const struct view *view,
         verdict.confidence = row->confidence;
     }
     out_title(out, "VERDICT", NULL);
-    out_object(out, "verdict");
-    out_fields(out, &table, &verdict);
-    out_object_end(out);
+    out_record(out, "verdict", &table, &verdict);
     if (end)
         say_worst(out, view, end);
     if (price)

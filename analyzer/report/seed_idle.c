@@ -80,9 +80,7 @@ void seed_idle(struct out *out, const struct view *view)
     struct idle idle;
 
     fill_idle(&idle, &view->pipeline);
-    out_object(out, "pipeline");
-    out_fields(out, &idle_table, &idle);
-    out_object_end(out);
+    out_record(out, "pipeline", &idle_table, &idle);
     if (!idle.stages) {
         out_fact(out, "pipeline idle", "n/a: no pipeline was found");
         return;

@@ -170,8 +170,6 @@ void seed_volume(struct out *out, const struct view *view,
     struct volume volume = {0};
 
     measure_volume(&volume, view, families);
-    out_object(out, "tp_volume");
-    out_fields(out, &volume_table, &volume);
-    out_object_end(out);
+    out_record(out, "tp_volume", &volume_table, &volume);
     say_volume(out, &volume);
 }
