@@ -334,9 +334,10 @@ static int check_step(const struct cli *cli, const struct ct_trace *trace)
 
     for (int i = 0; i < trace->nprocesses; i++) {
         const struct ct_process *p = &trace->processes[i];
+        const int own = view_steps(p);
 
-        if ((cli->rank == CT_NONE || p->rank == cli->rank) && p->nsteps > steps)
-            steps = p->nsteps;
+        if ((cli->rank == CT_NONE || p->rank == cli->rank) && own > steps)
+            steps = own;
     }
     if (cli->step < steps)
         return 0;

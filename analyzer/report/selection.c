@@ -22,11 +22,9 @@ static int most_steps(const struct ct_trace *trace, const struct ct_job *job)
     int most = 0;
 
     for (int i = 0; i < job->nprocesses; i++) {
-        const struct ct_process *p = &trace->processes[job->processes[i]];
+        const int steps = view_steps(&trace->processes[job->processes[i]]);
 
-        for (int k = 0; k < p->nsteps; k++)
-            if (p->steps[k].number >= most)
-                most = p->steps[k].number + 1;
+        most = steps > most ? steps : most;
     }
     return most;
 }

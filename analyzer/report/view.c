@@ -109,6 +109,16 @@ bool view_has_rank(const struct ct_trace *trace, int rank)
     return false;
 }
 
+int view_steps(const struct ct_process *process)
+{
+    int steps = 0;
+
+    for (int i = 0; i < process->nsteps; i++)
+        if (process->steps[i].number >= steps)
+            steps = process->steps[i].number + 1;
+    return steps;
+}
+
 bool view_has_job(const struct view_input *input, int number)
 {
     return !input->selected || input->selected[number].ops > 0;

@@ -68,6 +68,9 @@ void view_input_close(struct view_input *input);
 /* A process of that rank left a trace. */
 bool view_has_rank(const struct ct_trace *trace, int rank);
 
+/* Its steps are numbered from 0 up to, but not with, that. */
+int view_steps(const struct ct_process *process);
+
 /* Something of the job is chosen. */
 bool view_has_job(const struct view_input *input, int number);
 

@@ -53,6 +53,9 @@ refused "rank 99999 has no trace" ops --ranks 99999 good
 refused "there are steps 0..3" ops --step 4 good
 refused "there are steps 0..3" ops --rank 2 --step 9999 good
 refused "'0-2' is not a number" ops --ranks 0-2 good
+# Evaluations between steps have no number.
+"$tracegen" --dp 2 --steps 6 --eval-every 2 --out evaluated >/dev/null
+refused "there are steps 0..5" ops --step 6 evaluated
 refused "no communicator" ops --comm ffffffffffffff good
 refused "--db FILE is missing" merge good
 refused "no-such: No such file" doctor -- no-such
