@@ -8,6 +8,16 @@
 
 #include "report/units.h"
 
+enum end {
+    END_DIED,
+    END_DIED_PERHAPS,
+    END_LEFT,
+    END_RUNS_PERHAPS,
+    END_RUNS,
+    END_CLOSED,
+    ENDS
+};
+
 struct process_line { /* a process that something is to be said about */
     int rank;
     const char *host;
@@ -16,6 +26,7 @@ struct process_line { /* a process that something is to be said about */
     int64_t lost;
     int refused, in_flight, recovered;
     char first[64]; /* in flight: what the others queue behind */
+    enum end how;
     const char *end, *end_word;
     const char *file;
 };
@@ -76,16 +87,6 @@ static void find_in_flight(struct process_line *line, const struct ct_job *job,
     }
 }
 
-enum end {
-    END_DIED,
-    END_DIED_PERHAPS,
-    END_LEFT,
-    END_RUNS_PERHAPS,
-    END_RUNS,
-    END_CLOSED,
-    ENDS
-};
-
 static const struct {
     const char *word, *meaning;
     bool noted; /* the word alone does not tell */
@@ -127,6 +128,7 @@ static struct process_line line_of(const struct ct_job *job,
                                 .lost = p->lost,
                                 .refused = p->refused,
                                 .recovered = p->recovered,
+                                .how = end,
                                 .end = ends[end].meaning,
                                 .end_word = ends[end].word,
                                 .file = p->path};
@@ -138,8 +140,7 @@ static struct process_line line_of(const struct ct_job *job,
 /* The more is wrong, the earlier: dead, refused, lost, in flight. */
 static int wrongness(const struct process_line *line)
 {
-    const bool died = !strcmp(line->end_word, ends[END_DIED].word) ||
-                      !strcmp(line->end_word, ends[END_DIED_PERHAPS].word);
+    const bool died = line->how == END_DIED || line->how == END_DIED_PERHAPS;
 
     return 8 * died + 4 * (line->refused > 0) + 2 * (line->lost > 0) +
            (line->in_flight > 0);
@@ -184,9 +185,9 @@ static struct process_line *pick_processes(const struct view *view, int *n_p)
 static void explain_ends(struct out *out, const struct process_line *lines,
                          int n)
 {
-    for (int e = 0; e < ENDS; e++)
+    for (enum end e = 0; e < ENDS; e++)
         for (int i = 0; i < n && ends[e].noted; i++)
-            if (!strcmp(lines[i].end_word, ends[e].word)) {
+            if (lines[i].how == e) {
                 out_say(out, 2, "%s: %s", ends[e].word, ends[e].meaning);
                 break;
             }
