@@ -166,19 +166,23 @@ static void put_runs(struct out *out, const bool *null, int nrows)
     }
 }
 
+static void put_body(struct out *out, const struct ct_block *block, int column,
+                     enum how how)
+{
+    put(out, how);
+    put_runs(out, block->null[column], block->nrows);
+    put_values(out, block, column, how);
+}
+
 static void put_column(struct out *out, const struct ct_block *block,
                        int column)
 {
     const enum how how = best_of(block, column);
-    struct out body = {0};
+    struct out counted = {0};
 
-    put(&body, how);
-    put_runs(&body, block->null[column], block->nrows);
-    put_values(&body, block, column, how);
-    put(out, body.n);
-    put(out, how);
-    put_runs(out, block->null[column], block->nrows);
-    put_values(out, block, column, how);
+    put_body(&counted, block, column, how);
+    put(out, counted.n);
+    put_body(out, block, column, how);
 }
 
 static void clear_nulls(struct ct_block *block)
@@ -260,12 +264,11 @@ static void get_columns(struct in *in, struct ct_block *block, uint64_t wanted)
 
     wanted |= 1 << KEYED_BY;
     for (c = 0; c < block->ncolumns && !in->bad; c++) {
-        struct in body = {in->at, NULL, false};
         const int64_t n = get_within(in, in->end - in->at);
+        struct in body = {in->at, in->at, false};
 
         if (in->bad || n > in->end - in->at)
             break;
-        body.at = in->at;
         body.end = in->at += n;
         if (wanted >> c & 1)
             get_column(&body, block, c);
