@@ -28,6 +28,8 @@ void jobdb_time(struct jobdb *db, int64_t value);  /* CT_NO_TIME: NULL */
 /* gpu_off_ns and gpu_ns */
 void jobdb_gpu_time(struct jobdb *db, int64_t enter_ns, int64_t start_ns,
                     int64_t gpu_ns);
+/* Its number in the file of p; CT_NONE: NULL. */
+void jobdb_graph(struct jobdb *db, const struct ct_process *p, int graph);
 void jobdb_real(struct jobdb *db, double value); /* NAN: NULL */
 void jobdb_text(struct jobdb *db, const char *value);
 void jobdb_none(struct jobdb *db);

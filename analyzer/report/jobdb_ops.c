@@ -36,7 +36,6 @@ static void put_match(struct jobdb *db, const struct jobdb_job *job, int number,
     const struct ct_trace *trace = job->view->trace;
     const struct ct_process *p = &trace->processes[number];
     const struct ct_op_row *op = &p->ops[i];
-    const int graph = ct_op_graph(p, op);
     struct ct_op_cost cost;
     int told;
     const struct ct_choice_class_row *choice =
@@ -52,10 +51,7 @@ static void put_match(struct jobdb *db, const struct jobdb_job *job, int number,
     jobdb_index(db, ct_step_number(p, ct_op_step(p, op)));
     jobdb_time(db, cost.transfer_ns);
     jobdb_time(db, cost.wait_ns);
-    if (graph == CT_NONE)
-        jobdb_none(db);
-    else
-        jobdb_int(db, p->graphs[graph].id);
+    jobdb_graph(db, p, ct_op_graph(p, op));
     jobdb_index(db, choice ? choice->id : CT_NONE);
     jobdb_index(db, choice ? told : CT_NONE);
     jobdb_end(db);

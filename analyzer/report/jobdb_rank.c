@@ -198,8 +198,7 @@ static void put_events(struct jobdb *db, const struct ct_process *p, int number)
     }
 }
 
-static void put_graph_id(struct jobdb *db, const struct ct_process *p,
-                         int graph)
+void jobdb_graph(struct jobdb *db, const struct ct_process *p, int graph)
 {
     if (graph == CT_NONE)
         jobdb_none(db);
@@ -224,7 +223,7 @@ static void put_classes(struct jobdb *db, const struct ct_process *p,
         jobdb_index(db, c->peer);
         jobdb_int(db, (int64_t)c->stream);
         jobdb_int(db, (int64_t)c->site);
-        put_graph_id(db, p, c->graph);
+        jobdb_graph(db, p, c->graph);
         jobdb_index(db, c->stack == CT_NONE ? CT_NONE : p->stacks[c->stack].id);
         jobdb_end(db);
     }
@@ -241,8 +240,8 @@ static void put_graphs(struct jobdb *db, const struct ct_process *p, int number)
         jobdb_int(db, number);
         jobdb_int(db, g->id);
         jobdb_time(db, g->made_ns);
-        put_graph_id(db, p, g->first);
-        put_graph_id(db, p, g->second);
+        jobdb_graph(db, p, g->first);
+        jobdb_graph(db, p, g->second);
         jobdb_end(db);
     }
 }
@@ -256,7 +255,7 @@ static void put_graph_launches(struct jobdb *db, const struct ct_process *p,
         jobdb_start(db, JOBDB_T_graph_launch);
         jobdb_int(db, number);
         jobdb_int(db, l->id);
-        put_graph_id(db, p, l->graph);
+        jobdb_graph(db, p, l->graph);
         jobdb_int(db, (int64_t)l->stream);
         jobdb_int(db, l->enter_ns);
         jobdb_time(db, l->host_ns);
