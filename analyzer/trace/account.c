@@ -8,13 +8,6 @@
 #include "trace/arena.h"
 #include "trace/match.h"
 
-static int width_of(const struct ct_matching *m, const struct ct_lane *lane)
-{
-    return lane->kind == CT_LANE_COLL  ? m->job->comms[lane->comm].nranks
-           : lane->kind == CT_LANE_P2P ? 2
-                                       : 0;
-}
-
 void ct_account_lay_out(struct ct_matching *m)
 {
     int64_t n = 0;
@@ -22,7 +15,7 @@ void ct_account_lay_out(struct ct_matching *m)
 
     for (l = 0; l < m->nlanes; l++) {
         m->lanes[l].issued = n;
-        n += width_of(m, &m->lanes[l]);
+        n += ct_lane_width(m, &m->lanes[l]);
     }
     m->issued = ct_alloc((size_t)n, sizeof(*m->issued));
 }
@@ -45,9 +38,7 @@ static const struct ct_process *member_at(const struct ct_matching *m,
                                           const struct ct_lane *lane, int i)
 {
     const struct ct_comm *comm = &m->job->comms[lane->comm];
-    const int rank = lane->kind == CT_LANE_COLL ? i
-                     : i == 0                   ? lane->src
-                                                : lane->dst;
+    const int rank = ct_lane_rank(lane, i);
     const int process = rank < 0 ? CT_NONE : comm->members[rank].process;
 
     return process == CT_NONE ? NULL : &m->trace->processes[process];
@@ -66,7 +57,7 @@ static void read_members(const struct ct_matching *m,
     int i;
 
     of->nknown = of->nwhole = 0;
-    for (i = 0; i < width_of(m, lane); i++) {
+    for (i = 0; i < ct_lane_width(m, lane); i++) {
         const struct ct_process *p = member_at(m, lane, i);
 
         if (!p)
@@ -84,7 +75,7 @@ static void count_instance(struct ct_matching *m, const struct ct_lane *lane,
                            const struct members *of)
 {
     struct ct_met *met = &m->job->met;
-    const int n = width_of(m, lane);
+    const int n = ct_lane_width(m, lane);
 
     if (instance->mismatch)
         met->unlike++;
@@ -117,9 +108,7 @@ static void note_ahead(struct ct_matching *m, const struct ct_lane *lane,
         (struct ct_ahead){.comm = lane->comm,
                           .src = lane->src,
                           .dst = lane->dst,
-                          .behind = lane->kind == CT_LANE_COLL ? i
-                                    : i == 0                   ? lane->src
-                                                               : lane->dst,
+                          .behind = ct_lane_rank(lane, i),
                           .issued = of->whole[0],
                           .most = of->known[of->nknown - 1]};
 }

@@ -55,11 +55,6 @@ static enum reach reach_of(const struct ct_clocking *c, const int *number,
     return ONE_MACHINE;
 }
 
-static int width_of(const struct ct_clocking *c, const struct ct_lane *lane)
-{
-    return lane->kind == CT_LANE_P2P ? 2 : comm_of(c, lane)->nranks;
-}
-
 static void add_watch(struct ct_clocking *c, int l, int64_t most)
 {
     const struct ct_lane *lane = &c->m->lanes[l];
@@ -78,7 +73,7 @@ static void add_watch(struct ct_clocking *c, int l, int64_t most)
     *w = (struct ct_watch){.lane = l,
                            .stride = stride,
                            .npicks = (lane->count - 1) / stride + 1,
-                           .nspans = width_of(c, lane),
+                           .nspans = ct_lane_width(c->m, lane),
                            .span = c->nspans};
     c->nspans += (int64_t)w->npicks * w->nspans;
 }
@@ -103,7 +98,7 @@ static void choose_watches(struct ct_clocking *c, const int *number)
     for (l = 0; l < m->nlanes; l++) {
         reach[l] = reach_of(c, number, &m->lanes[l]);
         if (reach[l] == SEVERAL)
-            width += width_of(c, &m->lanes[l]);
+            width += ct_lane_width(m, &m->lanes[l]);
     }
     room = room > MOST_SPANS ? room : MOST_SPANS;
     most = width ? room / width : 0;
@@ -137,9 +132,8 @@ static struct ct_span *slot_of(const struct ct_clocking *c, int i,
     k = op->instance - lane->first;
     if (k % w->stride)
         return NULL;
-    return &ct_watch_spans(
-        c, w,
-        k / w->stride)[lane->kind == CT_LANE_P2P ? info->receives : row->rank];
+    return &ct_watch_spans(c, w,
+                           k / w->stride)[ct_lane_place(lane, info, row->rank)];
 }
 
 /* Each process has spans of its own. */

@@ -139,13 +139,10 @@ static void note_issued(struct ct_matching *m, const struct ct_process *p,
                         const struct ct_class_info *info)
 {
     const struct ct_lane *lane = &m->lanes[info->lane];
-    uint32_t *issued = &m->issued[lane->issued];
+    const int rank = p->comms[p->classes[op->cls].comm].rank;
+    uint32_t *issued =
+        &m->issued[lane->issued + ct_lane_place(lane, info, rank)];
 
-    if (lane->kind == CT_LANE_ONE_SIDED)
-        return;
-    issued += lane->kind == CT_LANE_P2P
-                  ? (int)info->receives
-                  : p->comms[p->classes[op->cls].comm].rank;
     if (op->ordinal >= *issued)
         *issued = op->ordinal + (op->ordinal < UINT32_MAX);
 }

@@ -1,7 +1,8 @@
 /*
  * Work area of matching, shared by match.c (which ops are one communication),
- * lanes.c (their numbers), the clock stage (clock.h), transfer.c and rooted.c
- * (what they cost).
+ * lanes.c (their numbers), agree.c (what they are where ranks differ),
+ * account.c (whom they lack), the clock stage (clock.h), transfer.c and
+ * rooted.c (what they cost).
  *
  * A lane is a sequence that counts its ordinals by itself: the collectives of
  * a communicator, or the transfers of one (communicator, source, destination).
@@ -23,7 +24,7 @@ struct ct_lane {
     uint32_t *sparse;   /* else: the distinct ordinals, sorted */
     int nsparse;
     int first, count; /* instances */
-    int64_t issued;   /* first of its ranks in issued; of P2P of two */
+    int64_t issued;   /* first of its width in issued */
     int64_t pair;     /* of P2P: first of count pairs */
 };
 
@@ -60,6 +61,32 @@ static inline struct ct_process *ct_process_at(const struct ct_matching *m,
                                                int i)
 {
     return &m->trace->processes[m->job->processes[i]];
+}
+
+/* Ranks that record an instance of it. */
+static inline int ct_lane_width(const struct ct_matching *m,
+                                const struct ct_lane *lane)
+{
+    return lane->kind == CT_LANE_COLL  ? m->job->comms[lane->comm].nranks
+           : lane->kind == CT_LANE_P2P ? 2
+                                       : 1;
+}
+
+/* Which of them rank of the communicator is, that issues a class. */
+static inline int ct_lane_place(const struct ct_lane *lane,
+                                const struct ct_class_info *info, int rank)
+{
+    return lane->kind == CT_LANE_COLL  ? rank
+           : lane->kind == CT_LANE_P2P ? (int)info->receives
+                                       : 0;
+}
+
+/* The rank of the communicator that has a place, not of ONE_SIDED. */
+static inline int ct_lane_rank(const struct ct_lane *lane, int place)
+{
+    return lane->kind == CT_LANE_COLL ? place
+           : place == 0               ? lane->src
+                                      : lane->dst;
 }
 
 /* Room for the ordinals counted in each lane; marks those of process i; makes

@@ -268,10 +268,7 @@ static void finish_instance(struct ct_matching *m, const struct ct_lane *lane,
                             int i, struct fars *fars)
 {
     struct ct_instance *instance = &m->job->instances[i];
-    uint32_t nranks = lane->kind == CT_LANE_COLL
-                          ? (uint32_t)m->job->comms[lane->comm].nranks
-                      : lane->kind == CT_LANE_P2P ? 2
-                                                  : 1;
+    const uint32_t nranks = (uint32_t)ct_lane_width(m, lane);
 
     instance->bound =
         instance->timed < nranks || lane->kind == CT_LANE_ONE_SIDED;
