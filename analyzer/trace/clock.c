@@ -19,32 +19,32 @@ static const struct ct_comm *comm_of(const struct ct_clocking *c,
 }
 
 /* Number in kernel_of of the process that holds rank; CT_NONE: no trace. */
-static int kernel_at(const struct ct_clocking *c, const int *number,
-                     const struct ct_comm *comm, int rank)
+static int kernel_at(const struct ct_clocking *c, const struct ct_comm *comm,
+                     int rank)
 {
     const int process = rank < 0 ? CT_NONE : comm->members[rank].process;
 
-    return process == CT_NONE ? CT_NONE : c->kernel_of[number[process]];
+    return process == CT_NONE ? CT_NONE : c->kernel_of[c->number[process]];
 }
 
 enum reach { NOTHING, ONE_MACHINE, SEVERAL };
 
-static enum reach reach_of(const struct ct_clocking *c, const int *number,
+static enum reach reach_of(const struct ct_clocking *c,
                            const struct ct_lane *lane)
 {
     const struct ct_comm *comm = comm_of(c, lane);
     int first = CT_NONE, known = 0, i;
 
     if (lane->kind == CT_LANE_P2P) {
-        const int a = kernel_at(c, number, comm, lane->src);
-        const int b = kernel_at(c, number, comm, lane->dst);
+        const int a = kernel_at(c, comm, lane->src);
+        const int b = kernel_at(c, comm, lane->dst);
 
         return a != CT_NONE && b != CT_NONE && a != b ? SEVERAL : NOTHING;
     }
     if (lane->kind != CT_LANE_COLL || comm->nknown < 2)
         return NOTHING;
     for (i = 0; i < comm->nranks; i++) {
-        const int kernel = kernel_at(c, number, comm, i);
+        const int kernel = kernel_at(c, comm, i);
 
         if (kernel == CT_NONE)
             continue;
@@ -88,7 +88,7 @@ static int64_t count_ops(const struct ct_matching *m)
     return n;
 }
 
-static void choose_watches(struct ct_clocking *c, const int *number)
+static void choose_watches(struct ct_clocking *c)
 {
     const struct ct_matching *m = c->m;
     enum reach *reach = ct_alloc((size_t)m->nlanes, sizeof(*reach));
@@ -96,7 +96,7 @@ static void choose_watches(struct ct_clocking *c, const int *number)
     int l;
 
     for (l = 0; l < m->nlanes; l++) {
-        reach[l] = reach_of(c, number, &m->lanes[l]);
+        reach[l] = reach_of(c, &m->lanes[l]);
         if (reach[l] == SEVERAL)
             width += ct_lane_width(m, &m->lanes[l]);
     }
@@ -159,14 +159,9 @@ static void note_spans(void *context, int i)
 
 static void gather(struct ct_clocking *c)
 {
-    int *number = ct_alloc((size_t)c->m->trace->nprocesses, sizeof(*number));
     int64_t k;
-    int i;
 
-    for (i = 0; i < c->m->job->nprocesses; i++)
-        number[c->m->job->processes[i]] = i;
-    choose_watches(c, number);
-    free(number);
+    choose_watches(c);
     c->spans = ct_alloc((size_t)c->nspans, sizeof(*c->spans));
     for (k = 0; k < c->nspans; k++)
         c->spans[k].start_ns = CT_NO_TIME;
@@ -174,15 +169,34 @@ static void gather(struct ct_clocking *c)
         ct_parallel_for(c->m->job->nprocesses, note_spans, c);
 }
 
+bool ct_watch_message(const struct ct_clocking *c, const struct ct_watch *w,
+                      int pick, struct ct_span *send, struct ct_span *recv)
+{
+    const struct ct_instance *instance = ct_watch_instance(c, w, pick);
+
+    *send = ct_watch_spans(c, w, pick)[0];
+    *recv = ct_watch_spans(c, w, pick)[1];
+    return send->start_ns != CT_NO_TIME && recv->start_ns != CT_NO_TIME &&
+           !instance->mismatch && !instance->cut;
+}
+
+static void number_processes(struct ct_clocking *c)
+{
+    int i;
+
+    c->number = ct_alloc((size_t)c->m->trace->nprocesses, sizeof(*c->number));
+    for (i = 0; i < c->m->job->nprocesses; i++)
+        c->number[c->m->job->processes[i]] = i;
+}
+
 static void release(struct ct_clocking *c)
 {
     int i;
 
-    for (i = 0; i < c->nties; i++) {
-        free(c->ties[i].samples);
-        free(c->ties[i].lines);
-    }
+    for (i = 0; i < c->nties; i++)
+        ct_tie_release(&c->ties[i]);
     free(c->ties);
+    free(c->number);
     free(c->kernel_of);
     free(c->watches);
     free(c->watch_of);
@@ -194,6 +208,7 @@ void ct_trace_clocks(struct ct_matching *m)
 {
     struct ct_clocking c = {.m = m};
 
+    number_processes(&c);
     c.kernel_of = ct_clock_kernels(m);
     gather(&c);
     ct_clock_group(&c);

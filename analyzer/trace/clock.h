@@ -57,6 +57,7 @@ struct ct_clocking {
     int *watch_of; /* per lane; CT_NONE */
     struct ct_span *spans;
     int64_t nspans;
+    int *number;    /* per process of the trace: in the job */
     int *kernel_of; /* per process of the job: those that have the same are on
                        one machine, and should read one clock */
     int nties, tie_capacity;
@@ -77,6 +78,17 @@ ct_watch_instance(const struct ct_clocking *c, const struct ct_watch *w,
     return &c->m->job->instances[c->m->lanes[w->lane].first + pick * w->stride];
 }
 
+static inline int ct_clock_at(const struct ct_clocking *c,
+                              const struct ct_comm *comm, int rank)
+{
+    return c->m->trace->processes[comm->members[rank].process].clock;
+}
+
+/* A pick of P2P; false: not both of its ends were timed, or they are no pair.
+ */
+bool ct_watch_message(const struct ct_clocking *c, const struct ct_watch *w,
+                      int pick, struct ct_span *send, struct ct_span *recv);
+
 /* Per process of the job: the number of the machine's clock that it should
  * read. The caller frees. */
 int *ct_clock_kernels(const struct ct_matching *m);
@@ -88,6 +100,8 @@ void ct_clock_group(struct ct_clocking *c);
  * went both ways; these put the former right where there are both. */
 void ct_clock_tie_collectives(struct ct_clocking *c);
 void ct_clock_tie_p2p(struct ct_clocking *c);
+
+void ct_tie_release(struct ct_tie *tie);
 
 /* Sorts the samples of a tie and sets all that follows from them. */
 void ct_clock_fit(struct ct_tie *tie);

@@ -96,7 +96,6 @@ int *ct_clock_kernels(const struct ct_matching *m)
 
 struct grouping {
     struct ct_clocking *c;
-    int *number;  /* per process of the trace: in the job */
     int *parents; /* union-find over processes of the job */
     int nconflicts, capacity;
     int (*conflicts)[2]; /* processes of the job */
@@ -150,11 +149,11 @@ static void compare_ranks(struct grouping *g, const struct ct_watch *w)
     for (r = 0; r < comm->nranks; r++) {
         const int process = comm->members[r].process == CT_NONE
                                 ? CT_NONE
-                                : g->number[comm->members[r].process];
+                                : g->c->number[comm->members[r].process];
         bool placed = process == CT_NONE;
 
         for (i = 0; i < nfirsts && !placed; i++) {
-            const int other = g->number[comm->members[firsts[i]].process];
+            const int other = g->c->number[comm->members[firsts[i]].process];
 
             if (g->c->kernel_of[other] != g->c->kernel_of[process])
                 continue;
@@ -248,18 +247,14 @@ void ct_clock_group(struct ct_clocking *c)
     struct grouping g = {.c = c};
     int i;
 
-    g.number = ct_alloc((size_t)m->trace->nprocesses, sizeof(*g.number));
     g.parents = ct_alloc((size_t)m->job->nprocesses, sizeof(*g.parents));
-    for (i = 0; i < m->job->nprocesses; i++) {
-        g.number[m->job->processes[i]] = i;
+    for (i = 0; i < m->job->nprocesses; i++)
         g.parents[i] = i;
-    }
     for (i = 0; i < c->nwatches; i++)
         if (m->lanes[c->watches[i].lane].kind == CT_LANE_COLL)
             compare_ranks(&g, &c->watches[i]);
     unite_rest(&g);
     number_clocks(&g);
-    free(g.number);
     free(g.parents);
     free(g.conflicts);
 }

@@ -74,8 +74,7 @@ static int sort_ranks(const struct ct_clocking *c, const struct ct_comm *comm,
 
     for (r = 0; r < comm->nranks; r++)
         if (comm->members[r].process != CT_NONE)
-            ranks[n++] = (struct rank){
-                c->m->trace->processes[comm->members[r].process].clock, r};
+            ranks[n++] = (struct rank){ct_clock_at(c, comm, r), r};
     qsort(ranks, (size_t)n, sizeof(*ranks), by_clock);
     return n;
 }
@@ -235,12 +234,6 @@ static int by_pair_and_time(const void *left, const void *right)
     return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
 }
 
-static int clock_of(const struct ct_clocking *c, const struct ct_comm *comm,
-                    int rank)
-{
-    return c->m->trace->processes[comm->members[rank].process].clock;
-}
-
 static struct message message_of(int from, int to, const struct ct_span *send,
                                  const struct ct_span *recv)
 {
@@ -258,22 +251,19 @@ static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
 {
     const struct ct_lane *lane = &c->m->lanes[w->lane];
     const struct ct_comm *comm = &c->m->job->comms[lane->comm];
-    const int from = clock_of(c, comm, lane->src);
-    const int to = clock_of(c, comm, lane->dst);
+    const int from = ct_clock_at(c, comm, lane->src);
+    const int to = ct_clock_at(c, comm, lane->dst);
     int k;
 
     if (from == to)
         return;
     for (k = 0; k < w->npicks; k++) {
-        const struct ct_span *send = &ct_watch_spans(c, w, k)[0];
-        const struct ct_span *recv = &ct_watch_spans(c, w, k)[1];
-        const struct ct_instance *instance = ct_watch_instance(c, w, k);
+        struct ct_span send, recv;
 
-        if (send->start_ns == CT_NO_TIME || recv->start_ns == CT_NO_TIME ||
-            instance->mismatch || instance->cut)
+        if (!ct_watch_message(c, w, k, &send, &recv))
             continue;
         all->of = ct_grow(all->of, &all->capacity, all->n, sizeof(*all->of));
-        all->of[all->n++] = message_of(from, to, send, recv);
+        all->of[all->n++] = message_of(from, to, &send, &recv);
     }
 }
 
@@ -317,7 +307,7 @@ static void add_stretches(struct ct_tie *tie, const struct message *of, int n)
     }
 }
 
-static void release(struct ct_tie *tie)
+void ct_tie_release(struct ct_tie *tie)
 {
     free(tie->samples);
     free(tie->lines);
@@ -338,10 +328,10 @@ static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
     ct_clock_fit(&messages);
     tie = tie_of(c, of->a, of->b, CT_TIE_P2P);
     if (c->nties == before && !ct_clock_correct(tie, &messages)) {
-        release(&messages);
+        ct_tie_release(&messages);
         return;
     }
-    release(tie);
+    ct_tie_release(tie);
     *tie = messages;
 }
 

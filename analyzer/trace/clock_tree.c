@@ -361,38 +361,29 @@ void ct_clock_join(struct ct_clocking *c)
     free(j.sorted);
 }
 
-static const struct ct_process *end_of(const struct ct_clocking *c,
-                                       const struct ct_comm *comm, int rank)
-{
-    return &c->m->trace->processes[comm->members[rank].process];
-}
-
 static void check_watch(struct ct_clocking *c, const struct ct_watch *w)
 {
     const struct ct_lane *lane = &c->m->lanes[w->lane];
     const struct ct_comm *comm = &c->m->job->comms[lane->comm];
     struct ct_clock *clocks = c->m->job->clocks;
-    struct ct_clock *from = &clocks[end_of(c, comm, lane->src)->clock];
-    struct ct_clock *to = &clocks[end_of(c, comm, lane->dst)->clock];
+    const int sender = ct_clock_at(c, comm, lane->src);
+    const int receiver = ct_clock_at(c, comm, lane->dst);
+    struct ct_clock *from = &clocks[sender], *to = &clocks[receiver];
     int k;
 
     if (from == to || from->group != to->group || from->distrusted ||
         to->distrusted)
         return;
     for (k = 0; k < w->npicks; k++) {
-        const struct ct_span *send = &ct_watch_spans(c, w, k)[0];
-        const struct ct_span *recv = &ct_watch_spans(c, w, k)[1];
-        const struct ct_instance *instance = ct_watch_instance(c, w, k);
+        struct ct_span send, recv;
         double early;
 
-        if (send->start_ns == CT_NO_TIME || recv->start_ns == CT_NO_TIME ||
-            instance->mismatch || instance->cut)
+        if (!ct_watch_message(c, w, k, &send, &recv))
             continue;
-        early = (double)(ct_clock_common(from, send->start_ns) -
-                         ct_clock_common(to, recv->end_ns));
-        early -=
-            SLACK_NS + 2 * ct_clock_error(c->m->job, (int)(from - clocks),
-                                          (int)(to - clocks), send->start_ns);
+        early = (double)(ct_clock_common(from, send.start_ns) -
+                         ct_clock_common(to, recv.end_ns));
+        early -= SLACK_NS +
+                 2 * ct_clock_error(c->m->job, sender, receiver, send.start_ns);
         from->checked++;
         to->checked++;
         from->contradicted += early > 0;
