@@ -5,7 +5,10 @@
  *   clock_group.c   which processes read one clock
  *   clock_ties.c    ends -> samples of how far two clocks are apart
  *   clock_fit.c     samples -> lines
- *   clock_tree.c    lines -> the common time of each group, and its checks
+ *   clock_tree.c    lines -> the common time of each group
+ *   clock_check.c   messages that contradict it
+ *   clock_pairs.c   ties that common time does not go by
+ *   clock_common.c  what common time says, once it is known
  */
 #ifndef COMMTRACE_CLOCK_H
 #define COMMTRACE_CLOCK_H
@@ -111,11 +114,19 @@ void ct_clock_fit(struct ct_tie *tie);
  * of it better. */
 bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
 
+/* What a piece says. */
+int64_t ct_clock_along(const struct ct_clock_piece *piece, int64_t own_ns);
+
 /* Groups, parents and pieces from the ties that there are. */
 void ct_clock_join(struct ct_clocking *c);
 
 /* Sets job->clock_pairs: what ties that lead to no clock's group tell. */
 void ct_clock_compare_pairs(struct ct_clocking *c);
+
+/* How far common times of a and b are off by that; INFINITY: it tells nothing
+ * of these. */
+double ct_clock_pair_error(const struct ct_job *job, int a, int b,
+                           int64_t ns_of_a);
 
 /* Takes clocks out of their group that messages contradict. */
 void ct_clock_check(struct ct_clocking *c);

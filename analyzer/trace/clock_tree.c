@@ -1,7 +1,7 @@
 /*
  * Common time: each clock by the chain of ties that is least off to the first
  * clock of its group (a spanning tree of shortest paths; errors of a chain add
- * as squares). Messages check it: none is received before it was sent.
+ * as squares).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,144 +9,8 @@
 #include "trace/arena.h"
 #include "trace/clock.h"
 
-#define SLACK_NS 1000.
-#define TOO_MANY .05
-#define LEAST_CHECKED 4
-
 /* Of a clock that leads its group. */
 static const struct ct_clock_piece itself = {.from_ns = INT64_MIN};
-
-static const struct ct_clock_piece *piece_at(const struct ct_clock *clock,
-                                             int64_t own_ns)
-{
-    int low = 0, high = clock->npieces - 1;
-
-    while (low < high) {
-        const int middle = low + (high - low + 1) / 2;
-
-        if (own_ns >= clock->pieces[middle].from_ns)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return &clock->pieces[low];
-}
-
-static int64_t along(const struct ct_clock_piece *piece, int64_t own_ns)
-{
-    const int64_t since = own_ns - piece->own_ns;
-
-    return piece->common_ns + since +
-           (int64_t)floor((double)since * piece->rate + .5);
-}
-
-int64_t ct_clock_common(const struct ct_clock *clock, int64_t own_ns)
-{
-    return along(piece_at(clock, own_ns), own_ns);
-}
-
-/* Of a clock's tie to its parent, at a common time. */
-static double tie_error(const struct ct_clock *clock, int64_t common_ns)
-{
-    const int64_t first = ct_clock_common(clock, clock->first_ns);
-    const int64_t last = ct_clock_common(clock, clock->last_ns);
-    double outside = 0;
-
-    if (common_ns < first)
-        outside = (double)(first - common_ns);
-    if (common_ns > last)
-        outside = (double)(common_ns - last);
-    return clock->tie_error_ns + outside * clock->rate_error;
-}
-
-static int by_clocks(const void *left, const void *right)
-{
-    const struct ct_clock_pair *a = left, *b = right;
-
-    return a->a != b->a ? (a->a < b->a ? -1 : 1)
-                        : (a->b > b->b) - (a->b < b->b);
-}
-
-/* By what else ties a and b; INFINITY: nothing. */
-static double pair_error(const struct ct_job *job, int a, int b,
-                         int64_t ns_of_a)
-{
-    const struct ct_clock_pair key = {.a = a < b ? a : b, .b = a < b ? b : a};
-    const struct ct_clock_pair *pair;
-
-    if (!job->nclock_pairs)
-        return INFINITY;
-    pair = bsearch(&key, job->clock_pairs, (size_t)job->nclock_pairs,
-                   sizeof(key), by_clocks);
-    return pair && (a > b ||
-                    (ns_of_a >= pair->first_ns && ns_of_a <= pair->last_ns))
-               ? pair->error_ns
-               : INFINITY;
-}
-
-/* Along the ties that lead from the one to the other. */
-static double path_error(const struct ct_job *job, int a, int b, int64_t own_ns)
-{
-    const int64_t common_ns = ct_clock_common(&job->clocks[a], own_ns);
-    double square = 0;
-
-    if (job->clocks[a].group != job->clocks[b].group)
-        return INFINITY;
-    while (a != b) {
-        int *deeper = job->clocks[a].depth >= job->clocks[b].depth ? &a : &b;
-        const struct ct_clock *clock = &job->clocks[*deeper];
-        const double error = tie_error(clock, common_ns);
-
-        square += error * error;
-        *deeper = clock->parent;
-    }
-    return sqrt(square);
-}
-
-double ct_clock_error(const struct ct_job *job, int a, int b, int64_t own_ns)
-{
-    return a == b ? 0
-                  : fmin(path_error(job, a, b, own_ns),
-                         pair_error(job, a, b, own_ns));
-}
-
-/* NULL: the job has none, and all of it is of one time. */
-static const struct ct_clock *clock_of(const struct ct_trace *trace,
-                                       const struct ct_process *p)
-{
-    const struct ct_job *job = &trace->jobs[p->job];
-
-    return job->nclocks ? &job->clocks[p->clock] : NULL;
-}
-
-int64_t ct_common_ns(const struct ct_trace *trace, const struct ct_process *p,
-                     int64_t ns)
-{
-    const struct ct_clock *clock = clock_of(trace, p);
-
-    return clock ? ct_clock_common(clock, p->t0_ns + ns) : p->t0_ns + ns;
-}
-
-double ct_common_error(const struct ct_trace *trace, const struct ct_process *a,
-                       const struct ct_process *b, int64_t ns)
-{
-    if (a->job != b->job)
-        return INFINITY;
-    if (!clock_of(trace, a))
-        return 0;
-    return ct_clock_error(&trace->jobs[a->job], a->clock, b->clock,
-                          a->t0_ns + ns);
-}
-
-bool ct_clocks_are_tied(const struct ct_job *job)
-{
-    int i;
-
-    for (i = 0; i < job->nclocks; i++)
-        if (job->clocks[i].group != 0)
-            return false;
-    return true;
-}
 
 /* The line of a tie as pieces from own time (of b where down, else of a) to
  * that of the other. */
@@ -193,7 +57,7 @@ static void add_composed(struct pieces *to, const struct ct_clock_piece *first,
 {
     to->of = ct_grow(to->of, &to->capacity, to->n, sizeof(*to->of));
     to->of[to->n++] = (struct ct_clock_piece){
-        from_ns, first->own_ns, along(then, first->common_ns),
+        from_ns, first->own_ns, ct_clock_along(then, first->common_ns),
         (1 + first->rate) * (1 + then->rate) - 1};
 }
 
@@ -359,134 +223,4 @@ void ct_clock_join(struct ct_clocking *c)
     free(j.ways);
     free(j.first);
     free(j.sorted);
-}
-
-static void check_watch(struct ct_clocking *c, const struct ct_watch *w)
-{
-    const struct ct_lane *lane = &c->m->lanes[w->lane];
-    const struct ct_comm *comm = &c->m->job->comms[lane->comm];
-    struct ct_clock *clocks = c->m->job->clocks;
-    const int sender = ct_clock_at(c, comm, lane->src);
-    const int receiver = ct_clock_at(c, comm, lane->dst);
-    struct ct_clock *from = &clocks[sender], *to = &clocks[receiver];
-    int k;
-
-    if (from == to || from->group != to->group || from->distrusted ||
-        to->distrusted)
-        return;
-    for (k = 0; k < w->npicks; k++) {
-        struct ct_span send, recv;
-        double early;
-
-        if (!ct_watch_message(c, w, k, &send, &recv))
-            continue;
-        early = (double)(ct_clock_common(from, send.start_ns) -
-                         ct_clock_common(to, recv.end_ns));
-        early -= SLACK_NS +
-                 2 * ct_clock_error(c->m->job, sender, receiver, send.start_ns);
-        from->checked++;
-        to->checked++;
-        from->contradicted += early > 0;
-        to->contradicted += early > 0;
-    }
-}
-
-static double share(const struct ct_clock *clock)
-{
-    return clock->checked < LEAST_CHECKED || clock->parent == CT_NONE
-               ? 0
-               : (double)clock->contradicted / (double)clock->checked;
-}
-
-/* The clock that most of its messages contradict; CT_NONE: none is off. */
-static int most_contradicted(struct ct_clocking *c)
-{
-    struct ct_job *job = c->m->job;
-    int i, worst = 0;
-
-    for (i = 0; i < job->nclocks; i++)
-        if (!job->clocks[i].distrusted)
-            job->clocks[i].checked = job->clocks[i].contradicted = 0;
-    for (i = 0; i < c->nwatches; i++)
-        if (c->m->lanes[c->watches[i].lane].kind == CT_LANE_P2P)
-            check_watch(c, &c->watches[i]);
-    for (i = 1; i < job->nclocks; i++)
-        if (!job->clocks[i].distrusted &&
-            share(&job->clocks[i]) > share(&job->clocks[worst]))
-            worst = i;
-    return share(&job->clocks[worst]) > TOO_MANY ? worst : CT_NONE;
-}
-
-/* Its ties count no more, nor do those that others have by it. */
-static void distrust(struct ct_clocking *c, int id)
-{
-    int i;
-
-    c->m->job->clocks[id].distrusted = true;
-    for (i = 0; i < c->nties; i++)
-        if (c->ties[i].a == id || c->ties[i].b == id)
-            c->ties[i].nlines = 0;
-    ct_clock_join(c);
-}
-
-void ct_clock_check(struct ct_clocking *c)
-{
-    int id;
-
-    while ((id = most_contradicted(c)) != CT_NONE)
-        distrust(c, id);
-}
-
-/* How far off a tie says that the common times of its clocks are, at at_ns of
- * clock a. */
-static double gap_at(const struct ct_job *job, const struct ct_tie *tie,
-                     int64_t at_ns)
-{
-    const struct ct_tie_line *line = tie->lines;
-    int i;
-
-    for (i = 1; i < tie->nlines && at_ns >= tie->lines[i].from_ns; i++)
-        line = &tie->lines[i];
-    return (
-        double)(ct_clock_common(
-                    &job->clocks[tie->b],
-                    at_ns + line->apart_ns +
-                        (int64_t)(line->rate * (double)(at_ns - line->at_ns))) -
-                ct_clock_common(&job->clocks[tie->a], at_ns));
-}
-
-static bool leads(const struct ct_job *job, const struct ct_tie *tie)
-{
-    return job->clocks[tie->a].parent == tie->b ||
-           job->clocks[tie->b].parent == tie->a;
-}
-
-void ct_clock_compare_pairs(struct ct_clocking *c)
-{
-    struct ct_job *job = c->m->job;
-    int i, capacity = 0;
-
-    for (i = 0; i < c->nties; i++) {
-        const struct ct_tie *tie = &c->ties[i];
-        double gap;
-
-        if (!tie->nlines || leads(job, tie) ||
-            job->clocks[tie->a].group != job->clocks[tie->b].group)
-            continue;
-        gap = fmax(fabs(gap_at(job, tie, tie->first_ns)),
-                   fabs(gap_at(job, tie, tie->last_ns)));
-        job->clock_pairs =
-            ct_grow(job->clock_pairs, &capacity, job->nclock_pairs,
-                    sizeof(*job->clock_pairs));
-        job->clock_pairs[job->nclock_pairs++] = (struct ct_clock_pair){
-            .a = tie->a < tie->b ? tie->a : tie->b,
-            .b = tie->a < tie->b ? tie->b : tie->a,
-            .first_ns = tie->a < tie->b ? tie->first_ns : INT64_MIN,
-            .last_ns = tie->a < tie->b ? tie->last_ns : INT64_MAX,
-            .error_ns = tie->error_ns + gap};
-    }
-    if (job->nclock_pairs)
-        qsort(job->clock_pairs, (size_t)job->nclock_pairs,
-              sizeof(*job->clock_pairs), by_clocks);
-    ct_arena_adopt(c->m->trace->arena, job->clock_pairs);
 }
