@@ -42,7 +42,7 @@ struct ct_tie_line { /* apart = apart_ns + rate * (at - at_ns) */
 };
 
 struct ct_tie {
-    int a, b;
+    int a, b; /* a < b */
     enum ct_clock_tie how;
     int nsamples, capacity, nlines, line_capacity;
     struct ct_tie_sample *samples;
@@ -126,7 +126,7 @@ void ct_clock_compare_pairs(struct ct_clocking *c);
 /* How far common times of a and b are off by that; INFINITY: it tells nothing
  * of these. */
 double ct_clock_pair_error(const struct ct_job *job, int a, int b,
-                           int64_t ns_of_a);
+                           int64_t common_ns);
 
 /* Takes clocks out of their group that messages contradict. */
 void ct_clock_check(struct ct_clocking *c);

@@ -47,9 +47,9 @@ static double tie_error(const struct ct_clock *clock, int64_t common_ns)
 }
 
 /* Along the ties that lead from the one to the other. */
-static double path_error(const struct ct_job *job, int a, int b, int64_t own_ns)
+static double path_error(const struct ct_job *job, int a, int b,
+                         int64_t common_ns)
 {
-    const int64_t common_ns = ct_clock_common(&job->clocks[a], own_ns);
     double square = 0;
 
     if (job->clocks[a].group != job->clocks[b].group)
@@ -67,9 +67,13 @@ static double path_error(const struct ct_job *job, int a, int b, int64_t own_ns)
 
 double ct_clock_error(const struct ct_job *job, int a, int b, int64_t own_ns)
 {
-    return a == b ? 0
-                  : fmin(path_error(job, a, b, own_ns),
-                         ct_clock_pair_error(job, a, b, own_ns));
+    int64_t common_ns;
+
+    if (a == b)
+        return 0;
+    common_ns = ct_clock_common(&job->clocks[a], own_ns);
+    return fmin(path_error(job, a, b, common_ns),
+                ct_clock_pair_error(job, a, b, common_ns));
 }
 
 /* NULL: the job has none, and all of it is of one time. */

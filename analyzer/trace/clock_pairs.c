@@ -18,7 +18,7 @@ static int by_clocks(const void *left, const void *right)
 }
 
 double ct_clock_pair_error(const struct ct_job *job, int a, int b,
-                           int64_t ns_of_a)
+                           int64_t common_ns)
 {
     const struct ct_clock_pair key = {.a = a < b ? a : b, .b = a < b ? b : a};
     const struct ct_clock_pair *pair;
@@ -27,8 +27,7 @@ double ct_clock_pair_error(const struct ct_job *job, int a, int b,
         return INFINITY;
     pair = bsearch(&key, job->clock_pairs, (size_t)job->nclock_pairs,
                    sizeof(key), by_clocks);
-    return pair && (a > b ||
-                    (ns_of_a >= pair->first_ns && ns_of_a <= pair->last_ns))
+    return pair && common_ns >= pair->first_ns && common_ns <= pair->last_ns
                ? pair->error_ns
                : INFINITY;
 }
@@ -75,10 +74,10 @@ void ct_clock_compare_pairs(struct ct_clocking *c)
             ct_grow(job->clock_pairs, &capacity, job->nclock_pairs,
                     sizeof(*job->clock_pairs));
         job->clock_pairs[job->nclock_pairs++] = (struct ct_clock_pair){
-            .a = tie->a < tie->b ? tie->a : tie->b,
-            .b = tie->a < tie->b ? tie->b : tie->a,
-            .first_ns = tie->a < tie->b ? tie->first_ns : INT64_MIN,
-            .last_ns = tie->a < tie->b ? tie->last_ns : INT64_MAX,
+            .a = tie->a,
+            .b = tie->b,
+            .first_ns = ct_clock_common(&job->clocks[tie->a], tie->first_ns),
+            .last_ns = ct_clock_common(&job->clocks[tie->a], tie->last_ns),
             .error_ns = tie->error_ns + gap};
     }
     if (job->nclock_pairs)

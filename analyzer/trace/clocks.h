@@ -52,8 +52,8 @@ struct ct_clock { /* of a host, or of those processes of it that read it */
  * apart better than those do. */
 struct ct_clock_pair {
     int a, b;                  /* a < b */
-    int64_t first_ns, last_ns; /* readings of a from, until */
-    double error_ns;           /* of common times of both */
+    int64_t first_ns, last_ns; /* common time of those ties */
+    double error_ns;           /* of common times of both, between these */
 };
 
 /* Readings of a clock and of the common time of its group. */
