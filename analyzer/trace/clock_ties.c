@@ -12,9 +12,11 @@
  * Messages from a to b are received after they were sent, and so are those from
  * b to a: in a stretch of the run the clocks are apart by at most the least
  * (end on b - start on a) and by at least the largest (start on b - end on a).
- * The truth is taken to be in the middle: the way is as long as the way back.
+ * The truth is taken to be in the middle: the way is as long as the way back,
+ * where receivers waited.
  * That also puts right what all ends of collectives have in common.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +32,8 @@
 #define ONE_WAY .1 /* weight of what goes round once */
 #define STRETCHES 64
 #define LEAST_MESSAGES 8 /* each way, of a stretch */
+#define FEW_STRETCHES 4
+#define LATE .015 /* of both ways together: no receiver's fault */
 
 static struct ct_tie *tie_of(struct ct_clocking *c, int a, int b,
                              enum ct_clock_tie how)
@@ -267,30 +271,48 @@ static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
     }
 }
 
-/* One sample of the n messages of a stretch, if they go both ways. */
-static void add_stretch(struct ct_tie *tie, const struct message *of, int n)
+/* How much later than its sender a receiver began, if clocks are so far apart.
+ */
+static double late_by(const struct message *of, int64_t apart_ns)
 {
-    int64_t most = INT64_MAX, least = INT64_MIN;
+    const double since = (double)(of->apart_ns - apart_ns);
+
+    return (of->up ? since : -since) - of->op_ns;
+}
+
+/* One sample of the n messages of a stretch, if they go both ways; where only
+ * those count that were waited for, if both of the quickest were. A receiver
+ * that comes late makes its way longer than the way back. */
+static void add_stretch(struct ct_tie *tie, const struct message *of, int n,
+                        bool waited_for)
+{
+    const struct message *up = NULL, *down = NULL;
+    int64_t width, middle;
     int i;
 
     for (i = 0; i < n; i++) {
-        if (of[i].up && of[i].apart_ns < most)
-            most = of[i].apart_ns;
-        if (!of[i].up && of[i].apart_ns > least)
-            least = of[i].apart_ns;
+        if (of[i].up && (!up || of[i].apart_ns < up->apart_ns))
+            up = &of[i];
+        if (!of[i].up && (!down || of[i].apart_ns > down->apart_ns))
+            down = &of[i];
     }
-    if (most == INT64_MAX || least == INT64_MIN || most < least)
+    if (!up || !down || up->apart_ns < down->apart_ns)
+        return;
+    width = up->apart_ns - down->apart_ns;
+    middle = down->apart_ns + width / 2;
+    if (waited_for &&
+        fmax(late_by(up, middle), late_by(down, middle)) > LATE * (double)width)
         return;
     add_sample(tie,
                &(struct ct_tie_sample){
-                   of[0].at_ns + (of[n - 1].at_ns - of[0].at_ns) / 2,
-                   least + (most - least) / 2,
-                   (float)(1 / ((double)(most - least) + BASE_NS)), CT_NONE},
-               (double)(most - least));
+                   of[0].at_ns + (of[n - 1].at_ns - of[0].at_ns) / 2, middle,
+                   (float)(1 / ((double)width + BASE_NS)), CT_NONE},
+               (double)width);
 }
 
 /* The n messages of one pair of clocks, in stretches of equally many. */
-static void add_stretches(struct ct_tie *tie, const struct message *of, int n)
+static void add_stretches(struct ct_tie *tie, const struct message *of, int n,
+                          bool waited_for)
 {
     int up = 0, i, k, stretches;
 
@@ -303,7 +325,7 @@ static void add_stretches(struct ct_tie *tie, const struct message *of, int n)
         const int64_t from = (int64_t)n * k / stretches;
         const int64_t until = (int64_t)n * (k + 1) / stretches;
 
-        add_stretch(tie, of + from, (int)(until - from));
+        add_stretch(tie, of + from, (int)(until - from), waited_for);
     }
 }
 
@@ -322,7 +344,11 @@ static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
     const int before = c->nties;
     struct ct_tie *tie;
 
-    add_stretches(&messages, of, n);
+    add_stretches(&messages, of, n, true);
+    if (messages.nsamples < FEW_STRETCHES) {
+        messages.nsamples = 0;
+        add_stretches(&messages, of, n, false);
+    }
     if (!messages.nsamples)
         return;
     ct_clock_fit(&messages);

@@ -40,6 +40,9 @@ CASES = (
     "--hosts 4 --clock-us 50 --drift-ppm 1 --pp 4 --tp 4 --dp 2"
     " --micro-batches 6 --layers 4 --pipeline-over world --hidden 4096"
     " --steps 2 --drop .2 --jitter 0 --slow 31,1.3 --norm model --seed 146",
+    # Messages that now wait for their receivers and now are waited for.
+    "--hosts 4 --clock-us 50 --drift-ppm 1 --tp 4 --pp 4 --order tp,dp,pp"
+    " --jitter .02 --steps 6 --overlap --schedule zero-bubble --seed 170",
 )
 
 

@@ -377,6 +377,35 @@ static void test_messages(void **state)
     }
 }
 
+/* Receivers of one way that come late most of the time, by always as much, make
+ * it look longer; the messages that were waited for tell. */
+static void test_late_receivers(void **state)
+{
+    struct job job = {.nhosts = 2,
+                      .per_host = 1,
+                      .hosts = {{.ahead_s = 1000}, {.ahead_s = 2000}},
+                      .seed = 5};
+    struct ct_trace *trace;
+    int i;
+
+    (void)state;
+    begin(&job);
+    for (i = 0; i < 400; i++) {
+        const double there_ns = S * i / 10, back_ns = there_ns + 3e7;
+        const double late_ns = i / 16 % 3 ? 300e3 : 0;
+
+        add(&job, 0, 2, i, there_ns, there_ns + 100e3);
+        add(&job, 1, 3, i, there_ns - 1e6, there_ns + 200e3);
+        add(&job, 1, 4, i, back_ns, back_ns + 100e3);
+        add(&job, 0, 5, i, back_ns + late_ns, back_ns + late_ns + 200e3);
+    }
+    trace = end(&job);
+    assert_true(ct_clocks_are_tied(&trace->jobs[0]));
+    assert_true(off_by(&job, trace, 0, 40) < 1000);
+    assert_true(trace->jobs[0].clocks[1].error_ns < 10e3);
+    files_close(trace, job.folder);
+}
+
 /* Times of one boot are of one clock, but for what shows that they are not. */
 static void test_one_boot(void **state)
 {
@@ -454,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_transfers),
         cmocka_unit_test(test_far_apart),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_one_boot),
         cmocka_unit_test(test_contradiction),
     };
