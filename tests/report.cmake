@@ -42,6 +42,12 @@ add_test(NAME e2e.match COMMAND ${PYTHON3} -B
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
 set_tests_properties(e2e.match PROPERTIES LABELS e2e TIMEOUT 300)
 
+# Slow links found and priced, and none where there are none.
+add_test(NAME e2e.findings_slow_link COMMAND ${PYTHON3} -B
+  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_slow_link.py
+  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+set_tests_properties(e2e.findings_slow_link PROPERTIES LABELS e2e TIMEOUT 300)
+
 # What --steps, --ranks, --from and --to choose.
 add_test(NAME e2e.cli_selection COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_selection.py

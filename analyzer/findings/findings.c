@@ -133,9 +133,9 @@ static bool add_all(struct ct_findings *findings,
 
 static bool find_costs(struct ct_case *c, struct ct_findings *findings)
 {
-    return ct_rule_crossing(c, findings) && ct_rule_straggler(c, findings) &&
-           ct_rule_transport(c, findings) && ct_rule_nics(c, findings) &&
-           ct_rule_ports(c, findings);
+    return ct_rule_crossing(c, findings) && ct_rule_slow_link(c, findings) &&
+           ct_rule_straggler(c, findings) && ct_rule_transport(c, findings) &&
+           ct_rule_nics(c, findings) && ct_rule_ports(c, findings);
 }
 
 struct ct_findings *ct_findings_of_troubles(const struct ct_trace *trace,

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "findings/kept.h"
 #include "findings/straggler.h"
 #include "trace/clocks.h"
 
@@ -28,41 +29,17 @@ struct work {
                                  walked; NULL: none, or another holds its rank */
 };
 
-static bool is_large_p2p(const struct ct_usage *usage)
-{
-    return usage->src != CT_NONE && usage->bytes > 0;
-}
-
-static bool has_p2p(const struct ct_job *job)
-{
-    for (int u = 0; u < job->nusages; u++)
-        if (is_large_p2p(&job->usages[u]))
-            return true;
-    return false;
-}
-
-static bool has_role(const struct ct_case *c, int usage)
-{
-    const int role = c->roles->of_usage[usage];
-    const enum ct_role_id id =
-        role == CT_NONE ? CT_ROLE_UNKNOWN : c->roles->roles[role].role;
-
-    return id == CT_ROLE_TP || id == CT_ROLE_DP;
-}
-
-/* Those whose ranks do the same work, so that the last one has no excuse. */
+/* Those whose ranks do the same work. */
 static bool *choose_comms(const struct ct_case *c)
 {
     bool *chosen = calloc((size_t)c->job->ncomms + 1, sizeof *chosen);
-    bool any = false;
+    const bool any = ct_any_same_work(c);
 
-    for (int u = 0; u < c->job->nusages; u++)
-        any = any || has_role(c, u);
     for (int u = 0; chosen && u < c->job->nusages; u++) {
         const struct ct_comm *comm = &c->job->comms[c->job->usages[u].comm];
 
         if (comm->nranks > 1 && comm->nknown == comm->nranks &&
-            (has_role(c, u) || (!any && !has_p2p(c->job))))
+            (any || ct_same_work(c, u)))
             chosen[c->job->usages[u].comm] = true;
     }
     return chosen;
@@ -237,8 +214,9 @@ static void add_op(struct work *w, int process, const struct ct_op_row *op)
     w->late_ns[row - w->lateness->rows] += ns;
 }
 
-/* What op waited; rows get what the process waits in other communicators. */
-static double add_wait(struct work *w, int process, int o)
+/* What op took; rows get what the process spends in other communicators, where
+ * it waits for others or is slowed down with them by a link. */
+static double add_elsewhere(struct work *w, int process, int o)
 {
     const struct ct_process *p = &w->c->trace->processes[process];
     struct ct_op_cost cost;
@@ -249,19 +227,19 @@ static double add_wait(struct work *w, int process, int o)
         return 0;
     row = w->row_of[p->classes[p->ops[o].cls].comm];
     if (row)
-        row->wait_ns -= (double)cost.wait_ns;
-    return (double)cost.wait_ns;
+        row->elsewhere_ns -= (double)(cost.wait_ns + cost.transfer_ns);
+    return (double)(cost.wait_ns + cost.transfer_ns);
 }
 
 static void weigh_step(struct work *w, int process,
                        const struct ct_step_row *step)
 {
     const struct ct_process *p = &w->c->trace->processes[process];
-    double wait_ns = 0;
+    double spent_ns = 0;
 
     for (int o = step->first_op; o <= step->last_op; o++) {
         add_op(w, process, &p->ops[o]);
-        wait_ns += add_wait(w, process, o);
+        spent_ns += add_elsewhere(w, process, o);
     }
     for (int i = 0; i < p->ncomms; i++) {
         struct ct_late *row = w->row_of[i];
@@ -269,7 +247,7 @@ static void weigh_step(struct work *w, int process,
 
         if (!row)
             continue;
-        row->wait_ns += wait_ns;
+        row->elsewhere_ns += spent_ns;
         late_ns = &w->late_ns[row - w->lateness->rows];
         end_row_step(row, *late_ns);
         *late_ns = 0;

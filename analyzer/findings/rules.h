@@ -25,6 +25,7 @@ bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_transport(struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_nics(struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_ports(const struct ct_case *c, struct ct_findings *findings);
+bool ct_rule_slow_link(const struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_straggler(const struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_stuck(const struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_died(const struct ct_case *c, struct ct_findings *findings);

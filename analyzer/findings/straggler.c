@@ -1,8 +1,8 @@
 /*
  * STRAGGLER: a rank for which the others of its communicators wait, most times
  * and for long. A rank is late for a reason of its own only where it does not
- * wait elsewhere for somebody: those of its tensor-parallel group or pipeline
- * come late to their data-parallel groups as it does.
+ * wait elsewhere for somebody, or for a link: those of its tensor-parallel
+ * group or pipeline come late to their data-parallel groups as it does.
  *
  * The price is what each step gains if it came when the next one does, less
  * what the others are last by, which is chance. In several communicators it is
@@ -21,7 +21,7 @@
 #define LEAST_STEPS 3
 #define LEAST_SHARE_OF_STEP .01
 #define NOTICEABLE_NS 1e5 /* per step: far above what clocks are off by */
-#define MOST_OWN_WAIT .5  /* of the price: beyond it waits for somebody */
+#define MOST_ELSEWHERE .5 /* of the price: beyond it is kept there */
 #define BY_DURATION .5    /* of the lateness seen is certain */
 #define HIDDEN_CHANCE .06 /* what others are late by chance hides behind it */
 
@@ -55,9 +55,10 @@ static struct blame blame_of(const struct ct_case *c,
                           mean};
 }
 
-/* How much more than the others of its communicator it waits elsewhere. */
-static double excess_wait(const struct ct_case *c, const struct ct_lateness *l,
-                          int row)
+/* How much longer than the others of its communicator it waits or transfers
+ * elsewhere. */
+static double excess_elsewhere(const struct ct_case *c,
+                               const struct ct_lateness *l, int row)
 {
     const struct ct_late *late = &l->rows[row];
     const int n = c->job->comms[late->comm].nranks;
@@ -65,8 +66,8 @@ static double excess_wait(const struct ct_case *c, const struct ct_lateness *l,
 
     for (int i = l->first[late->comm]; i < l->first[late->comm] + n; i++)
         if (i != row && l->rows[i].steps > 0)
-            others += l->rows[i].wait_ns / l->rows[i].steps / (n - 1);
-    return late->wait_ns / late->steps - others;
+            others += l->rows[i].elsewhere_ns / l->rows[i].steps / (n - 1);
+    return late->elsewhere_ns / late->steps - others;
 }
 
 static bool is_measured(const struct ct_late *late)
@@ -100,7 +101,7 @@ static bool is_cause(const struct ct_case *c, const struct ct_lateness *l,
 
     return is_measured(&l->rows[row]) && is_mostly_last(c, &l->rows[row]) &&
            blame.ns > NOTICEABLE_NS &&
-           excess_wait(c, l, row) < MOST_OWN_WAIT * blame.ns;
+           excess_elsewhere(c, l, row) < MOST_ELSEWHERE * blame.ns;
 }
 
 struct straggler {

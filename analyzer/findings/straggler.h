@@ -16,7 +16,7 @@ struct ct_late { /* one rank in one communicator, over its steady steps */
     double sum, squares; /* of how much later than the next, ns per step */
     float *of_step;      /* the first CT_STEPS_KEPT of them */
     int dominated;       /* steps in which all others together were less late */
-    double wait_ns;      /* of its other communicators, in all */
+    double elsewhere_ns; /* that its other communicators take, in all */
     bool by_clock;       /* starts on one clock, not durations */
     double error_ns;     /* of these */
 };
