@@ -1,9 +1,10 @@
 /*
  * RANK_NEVER_CAME, OP_NEVER_ENDED: what a job hung in when it was aborted or
- * killed. Each process waits in one op: the first unfinished one for which
- * somebody is absent, else the first unfinished one. An op counts where an
- * abort ended it, or where it had been running for long when the recorder last
- * looked at the GPU of a process that was killed.
+ * killed, or seems to hang in while it runs. Each process waits in one op: the
+ * first unfinished one for which somebody is absent, else the first unfinished
+ * one. An op counts where an abort ended it, or where it had been running for
+ * long when the recorder last looked at the GPU; of a process that lives, for
+ * long beside what such ops took before, too.
  *
  * A rank that is absent because it waits elsewhere is no cause: what is
  * reported is the op whose absentees wait in nothing, and how much hangs behind
@@ -15,6 +16,8 @@
 
 #define LONG_NS INT64_C(5000000000)
 #define LONG_STEPS 10
+#define LONG_BEFORE 3                 /* times the longest op of its class */
+#define QUIET_NS INT64_C(15000000000) /* in which all calls are stored */
 #define LOOKED_AT 64 /* unfinished ops per process: the rest queue behind */
 #define REPORTED 4
 
@@ -35,6 +38,18 @@ int64_t ct_stuck_ns(const struct ct_process *p, const struct ct_op_row *op)
     return until > since ? until - since : 0;
 }
 
+/* Those of its class never took nearly as long. */
+static bool is_unheard_of(const struct ct_process *p,
+                          const struct ct_op_row *op, int64_t ns)
+{
+    int64_t longest = 0;
+
+    for (int o = 0; o < p->nops; o++)
+        if (p->ops[o].cls == op->cls && ct_op_gpu_ns(&p->ops[o]) > longest)
+            longest = ct_op_gpu_ns(&p->ops[o]);
+    return ns > LONG_BEFORE * longest;
+}
+
 /* Of one-sided calls nobody can say for whom they wait. */
 static bool hangs(const struct ct_job *job, const struct ct_process *p,
                   const struct ct_op_row *op)
@@ -44,8 +59,9 @@ static bool hangs(const struct ct_job *job, const struct ct_process *p,
     if (op->flags & CT_FLAG_CUT)
         return true;
     return op->flags & (CT_FLAG_RUNNING | CT_FLAG_IN_CALL) &&
-           !(op->flags & CT_FLAG_RECOVERED) && p->dead &&
-           is_long(job, ct_stuck_ns(p, op));
+           !(op->flags & CT_FLAG_RECOVERED) && (p->dead || ct_stuck_lives(p)) &&
+           is_long(job, ct_stuck_ns(p, op)) &&
+           (p->dead || is_unheard_of(p, op, ct_stuck_ns(p, op)));
 }
 
 /* Fills issued: per member, how many collectives it has issued. */
@@ -79,6 +95,14 @@ static bool count_issued(struct ct_hang *h)
     return true;
 }
 
+/* What it called last may not be stored. */
+static bool lacks_end(const struct ct_process *p)
+{
+    const int64_t last_ns = p->nops ? p->ops[p->nops - 1].enter_ns : 0;
+
+    return p->ring_missing && p->looked_ns - last_ns < QUIET_NS;
+}
+
 enum ct_presence ct_stuck_presence(const struct ct_hang *h,
                                    const struct ct_instance *instance, int rank)
 {
@@ -95,10 +119,7 @@ enum ct_presence ct_stuck_presence(const struct ct_hang *h,
                   (rank == ct_usage_of(h->job, instance)->dst ? CT_RECEIVER_CAME
                                                               : CT_SENDER_CAME))
         return CT_CAME;
-    return p->lost || p->ring_missing ||
-                   (p->end_ns == CT_NO_TIME && !p->dead && !p->left)
-               ? CT_UNKNOWN
-               : CT_ABSENT;
+    return p->lost || lacks_end(p) ? CT_UNKNOWN : CT_ABSENT;
 }
 
 bool ct_stuck_takes_part(const struct ct_hang *h,

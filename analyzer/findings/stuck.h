@@ -1,5 +1,5 @@
 /*
- * What a job hung in: who waited, and for whom.
+ * What a job hung in, or hangs in: who waits, and for whom.
  */
 #ifndef COMMTRACE_STUCK_H
 #define COMMTRACE_STUCK_H
@@ -32,7 +32,12 @@ enum ct_presence ct_stuck_presence(const struct ct_hang *hang,
 bool ct_stuck_takes_part(const struct ct_hang *h,
                          const struct ct_instance *instance, int rank);
 
-/* How long op had been waiting when it was cut off, at least. */
+static inline bool ct_stuck_lives(const struct ct_process *p)
+{
+    return p->end_ns == CT_NO_TIME && !p->dead && !p->left;
+}
+
+/* How long op had been waiting when it was cut off or last seen, at least. */
 int64_t ct_stuck_ns(const struct ct_process *process,
                     const struct ct_op_row *op);
 

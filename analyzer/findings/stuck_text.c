@@ -9,11 +9,17 @@
 #include <string.h>
 
 #include "findings/stuck.h"
+#include "trace/clocks.h"
+
+#define SILENT_NS INT64_C(5000000000)
+#define SURELY_LONG_NS INT64_C(60000000000) /* no checkpoint, say */
+#define UNSURE .5
+#define RATHER_SURE .8
 
 struct waiters {
     int n;
     int64_t least_ns, most_ns;
-    bool aborted;
+    bool aborted, live;
     const struct ct_process *first;
     const struct ct_op_row *op; /* of the first */
 };
@@ -62,6 +68,7 @@ static struct waiters list_waiters(const struct ct_hang *h,
         w.least_ns = ns < w.least_ns ? ns : w.least_ns;
         w.most_ns = ns > w.most_ns ? ns : w.most_ns;
         w.aborted |= (op->flags & CT_FLAG_CUT) != 0;
+        w.live |= ct_stuck_lives(p);
         ranks[w.n++] = p->rank;
     }
     return w;
@@ -122,9 +129,12 @@ static void say_waiters(const struct ct_hang *h,
     ct_bytes_text((double)ct_usage_of(h->job, instance)->bytes, size,
                   sizeof size);
     add(row,
-        "rank%s %s waited in %s number %" PRIu32
+        "rank%s %s %s in %s number %" PRIu32
         " (%s) of the communicator of ranks %s",
         ct_plural(w->n), who,
+        !w->live    ? "waited"
+        : w->n == 1 ? "waits"
+                    : "wait",
         ct_op_infos[w->first->classes[w->op->cls].kind].name, instance->ordinal,
         size, members);
     say_when(row, w);
@@ -133,8 +143,9 @@ static void say_waiters(const struct ct_hang *h,
     else
         add(row, " for %s to %s s", CT_NUM((double)w->least_ns / 1e9, 3),
             CT_NUM((double)w->most_ns / 1e9, 3));
-    add(row,
-        w->aborted ? ", until it was aborted" : " at least, when last seen");
+    add(row, w->aborted ? ", until it was aborted"
+             : w->live  ? " so far, which looks like a hang"
+                        : " at least, when last seen");
 }
 
 /* What the absent ones did instead. */
@@ -160,12 +171,53 @@ static void say_instead(const struct ct_hang *h,
             p->comms[class->comm].comm);
     } else if (p->end_ns != CT_NO_TIME) {
         add(row, "; it closed its trace and was in no call");
+    } else if (p->nops) {
+        const struct ct_op_row *op = &p->ops[p->nops - 1];
+        const struct ct_op_class_row *class = &p->classes[op->cls];
+
+        add(row, "; its last call was %s number %" PRIu32 " of comm %d",
+            ct_op_infos[class->kind].name, op->ordinal,
+            p->comms[class->comm].comm);
     }
 }
 
-static void say_absent(const struct ct_hang *h,
-                       const struct ct_instance *instance, int *ranks,
+/* Processes whose recorders stand still: they are stopped, or their host is. */
+static void say_silent(const struct ct_hang *h,
+                       const struct ct_instance *instance,
+                       const struct waiters *w, int *ranks,
                        struct ct_finding_row *row)
+{
+    const struct ct_comm *comm = &h->job->comms[instance->comm];
+    const int64_t now = ct_common_ns(h->trace, w->first, w->first->looked_ns);
+    int64_t longest = 0;
+    char who[60];
+    int n = 0;
+
+    for (int r = 0; r < comm->nranks; r++) {
+        const int process = comm->members[r].process;
+        const struct ct_process *p;
+        int64_t silent_ns;
+
+        if (process == CT_NONE)
+            continue;
+        p = &h->trace->processes[process];
+        silent_ns = now - ct_common_ns(h->trace, p, p->last_ns);
+        if (!ct_stuck_lives(p) || silent_ns < SILENT_NS ||
+            ct_common_error(h->trace, p, w->first, p->last_ns) > SILENT_NS / 2.)
+            continue;
+        longest = silent_ns > longest ? silent_ns : longest;
+        ranks[n++] = p->rank;
+    }
+    if (!n)
+        return;
+    ct_rank_list(ranks, n, who, sizeof who);
+    add(row, "; rank%s %s gave no sign of life for %s s: stopped?",
+        ct_plural(n), who, CT_NUM((double)longest / 1e9, 3));
+}
+
+static void say_absent(const struct ct_hang *h,
+                       const struct ct_instance *instance, bool live,
+                       int *ranks, struct ct_finding_row *row)
 {
     int no_trace, process, n;
     char who[80];
@@ -173,7 +225,10 @@ static void say_absent(const struct ct_hang *h,
     n = list_members(h, instance, CT_ABSENT, ranks, &no_trace, &process);
     if (n) {
         ct_rank_list(ranks, n, who, sizeof who);
-        add(row, "; rank%s %s never came", ct_plural(n), who);
+        add(row, "; rank%s %s %s", ct_plural(n), who,
+            !live    ? "never came"
+            : n == 1 ? "has not come"
+                     : "have not come");
         if (n == 1)
             say_instead(h, instance, process, row);
     }
@@ -186,7 +241,7 @@ static void say_absent(const struct ct_hang *h,
     if (no_trace)
         add(row, "; %d of its ranks left no trace", no_trace);
     if (n || no_trace)
-        row->confidence = .5;
+        row->confidence = UNSURE;
 }
 
 void ct_stuck_tell(const struct ct_hang *h, const struct ct_instance *instance,
@@ -200,19 +255,23 @@ void ct_stuck_tell(const struct ct_hang *h, const struct ct_instance *instance,
     if (!ranks)
         return;
     w = list_waiters(h, instance, ranks);
+    if (w.live)
+        row->confidence = w.most_ns < SURELY_LONG_NS ? UNSURE : RATHER_SURE;
     say_waiters(h, instance, &w, ranks, row);
     if (row->id == CT_FINDING_RANK_NEVER_CAME) {
-        say_absent(h, instance, ranks, row);
+        say_absent(h, instance, w.live, ranks, row);
         snprintf(row->advice, sizeof row->advice,
                  "see what the absent ranks did: an exception, a branch that "
                  "the others did not take, or a long pause");
     } else {
-        add(row, "; all its ranks had issued it");
+        add(row, "; all its ranks %s issued it", w.live ? "have" : "had");
         snprintf(row->advice, sizeof row->advice,
                  "all ranks issued the call: look for a link, a GPU or a peer "
                  "process that failed (NCCL's log, the hosts'), then for work "
                  "before it on its stream that did not end");
     }
+    if (w.live)
+        say_silent(h, instance, &w, ranks, row);
     if (instance->mismatch)
         add(row, "; ranks issued different calls under this number");
     free(ranks);
