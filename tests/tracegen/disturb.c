@@ -360,6 +360,11 @@ static void set_end_order(struct options *o, const char *name,
     o->disturbance.end_order_us = option_number(name, value, 0);
 }
 
+static void set_hang(struct options *o, const char *name, const char *value)
+{
+    o->disturbance.hang_ns = (int64_t)(1e9 * option_number(name, value, 0));
+}
+
 const struct option_row disturb_options[] = {
     {"slow", "R-S,F[@A-B]", add_slow,
      "ranks compute F times as long [from millisecond A to B]"},
@@ -372,6 +377,8 @@ const struct option_row disturb_options[] = {
      "a share P of transfers takes 1 + M times as long on average (0,0)"},
     {"kill", "R-S@MS", add_death, "ranks die then, and the others wait"},
     {"skip", "R,N", add_skip, "rank R never calls its Nth collective"},
+    {"hang-s", "S", set_hang,
+     "after which a job that hangs by that is killed (60)"},
     {"end-us", "S", set_end, "scatter of the ends of a collective (0)"},
     {"end-order-us", "T", set_end_order,
      "between its first and last rank, always (0)"},

@@ -50,6 +50,7 @@ struct disturbance {
         int rank;
         int64_t n; /* it never calls its nth collective */
     } skips[MAX_HANGS];
+    int64_t hang_ns; /* how long the job is left alone then */
     /* Share of the transfers that others are in the way of, and how much longer
      * those take on average, exponentially distributed. */
     double contended, contention;

@@ -129,6 +129,7 @@ int main(int argc, char **argv)
                         .GBps = {200, 25},
                         .compute_us = 300,
                         .jitter = 0.02,
+                        .disturbance.hang_ns = 60000000000,
                         .damage = {.drop_run = 1},
                         .tick_ns = 1,
                         .domain_hosts = 1,

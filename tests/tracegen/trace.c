@@ -71,22 +71,38 @@ static void put_process(struct writer *w, const struct simulation *s, int rank,
     writer_add(w, row);
 }
 
-/* Every minute, as the recorder does. */
-static void put_clocks(struct writer *w, const struct rank *rank,
-                       const struct output *out)
+static void put_clock(struct writer *w, const struct output *out, int64_t at,
+                      int device)
 {
     sqlite3_stmt *row = writer_row(w, T_clock);
-    int64_t until = out->cut_ns < end_of(rank) ? out->cut_ns : end_of(rank);
-    int64_t at;
 
-    put_null(row, clock_device);
+    if (device < 0)
+        put_null(row, clock_device);
+    else
+        put(row, clock_device, device);
     put(row, clock_width_ns, 100);
-    for (at = out->t0_ns; at < until; at += 60000000000) {
-        put(row, clock_at_ns, output_time(out, at));
-        put(row, clock_real_ns,
-            out->clock.real_ns + host_time(&out->clock, at));
-        writer_add(w, row);
-    }
+    put(row, clock_at_ns, output_time(out, at));
+    put(row, clock_real_ns, out->clock.real_ns + host_time(&out->clock, at));
+    writer_add(w, row);
+}
+
+/* Every minute, as the recorder does. Of what hangs it looks at the GPU until
+ * somebody kills the job. */
+static void put_clocks(struct writer *w, const struct simulation *s, int rank,
+                       const struct output *out)
+{
+    const struct options *o = s->layout->options;
+    const int64_t end_ns = end_of(&s->ranks[rank]);
+    int64_t until = end_ns, at;
+
+    if (s->ranks[rank].hangs)
+        until += o->disturbance.hang_ns;
+    if (until > out->cut_ns)
+        until = out->cut_ns;
+    for (at = out->t0_ns; at < until; at += 60000000000)
+        put_clock(w, out, at, -1);
+    if (s->ranks[rank].hangs)
+        put_clock(w, out, until, local_rank(s->layout, rank));
 }
 
 /* A domain of several hosts is a cluster of NVLink's fabric. */
@@ -298,7 +314,7 @@ static void put_tail(struct writer *w, const struct simulation *s, int rank,
     const struct rank *r = &s->ranks[rank];
 
     put_process(w, s, rank, out);
-    put_clocks(w, r, out);
+    put_clocks(w, s, rank, out);
     put_stacks(w, r);
     put_classes(w, r, out);
     rows_put_losses(w, out);
