@@ -42,11 +42,13 @@ add_test(NAME e2e.match COMMAND ${PYTHON3} -B
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
 set_tests_properties(e2e.match PROPERTIES LABELS e2e TIMEOUT 300)
 
-# Slow links found and priced, and none where there are none.
-add_test(NAME e2e.findings_slow_link COMMAND ${PYTHON3} -B
-  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_slow_link.py
-  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
-set_tests_properties(e2e.findings_slow_link PROPERTIES LABELS e2e TIMEOUT 300)
+# Slow links found and priced, and none where there are none; hangs.
+foreach(name slow_link hangs)
+  add_test(NAME e2e.findings_${name} COMMAND ${PYTHON3} -B
+    ${CMAKE_CURRENT_LIST_DIR}/e2e/test_${name}.py
+    $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+  set_tests_properties(e2e.findings_${name} PROPERTIES LABELS e2e TIMEOUT 300)
+endforeach()
 
 # What --steps, --ranks, --from and --to choose.
 add_test(NAME e2e.cli_selection COMMAND ${PYTHON3} -B

@@ -20,6 +20,7 @@
 #define QUIET_NS INT64_C(15000000000) /* in which all calls are stored */
 #define LOOKED_AT 64 /* unfinished ops per process: the rest queue behind */
 #define REPORTED 4
+#define OF_CIRCLE .8 /* sure that it is that one */
 
 static bool is_long(const struct ct_job *job, int64_t ns)
 {
@@ -252,24 +253,17 @@ static bool is_first(const struct ct_hang *h, int number)
     return instance != CT_NONE;
 }
 
-/* What each pass reports: ops of which no rank waits elsewhere;
- * other ops that lack a rank which no finding names; where both find nothing,
- * all: a circle. */
-enum pass { PLAIN, MORE, CIRCLE, PASSES };
+/* What each pass reports: ops of which no rank waits elsewhere; other ops that
+ * lack a rank which no finding names. */
+enum pass { PLAIN, MORE, PASSES };
 
 static bool is_reported(const struct ct_hang *h,
                         const struct ct_instance *instance, enum pass pass)
 {
     const struct absent absent = count_absent(h, instance);
 
-    switch (pass) {
-    case PLAIN:
-        return absent.busy == 0;
-    case MORE:
-        return absent.busy > 0 && absent.news > 0;
-    default:
-        return true;
-    }
+    return pass == PLAIN ? absent.busy == 0
+                         : absent.busy > 0 && absent.news > 0;
 }
 
 static bool report(struct ct_hang *h, const struct ct_instance *instance,
@@ -305,17 +299,68 @@ static bool report_pass(struct ct_hang *h, enum pass pass, int *reported_p,
     return true;
 }
 
+/* The most that is lacked by what a rank waits in of those that instance
+ * lacks: so far ahead it is. */
+static int count_ahead(const struct ct_hang *h,
+                       const struct ct_instance *instance)
+{
+    const struct ct_comm *comm = &h->job->comms[instance->comm];
+    int most = 0;
+
+    for (int r = 0; r < comm->nranks; r++) {
+        const int process = comm->members[r].process;
+        int other, n;
+
+        if (process == CT_NONE || !ct_stuck_takes_part(h, instance, r))
+            continue;
+        other = instance_of(h, process);
+        if (other == CT_NONE || &h->job->instances[other] == instance)
+            continue;
+        n = count_absent(h, &h->job->instances[other]).busy;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static bool report_circle(struct ct_hang *h, struct ct_findings *findings)
+{
+    const struct ct_instance *best = NULL;
+    int lacks = 0, ahead = 0;
+
+    for (int i = 0; i < h->job->nprocesses; i++) {
+        const struct ct_instance *instance;
+        int n, far;
+
+        if (!is_first(h, i))
+            continue;
+        instance = &h->job->instances[instance_of(h, h->job->processes[i])];
+        n = count_absent(h, instance).busy;
+        far = count_ahead(h, instance);
+        if (best && (n > lacks || (n == lacks && far <= ahead)))
+            continue;
+        best = instance;
+        lacks = n;
+        ahead = far;
+    }
+    if (!report(h, best, findings))
+        return false;
+    findings->rows[findings->n - 1].confidence *= OF_CIRCLE;
+    return true;
+}
+
 static bool report_all(struct ct_hang *h, struct ct_findings *findings)
 {
     int ops = 0, reported = 0;
 
     for (int i = 0; i < h->job->nprocesses; i++)
         ops += is_first(h, i);
-    for (enum pass pass = PLAIN; pass < PASSES; pass++) {
-        if (pass == CIRCLE && reported > 0)
-            break;
+    for (enum pass pass = PLAIN; pass < PASSES; pass++)
         if (!report_pass(h, pass, &reported, findings))
             return false;
+    if (ops > 0 && reported == 0) {
+        if (!report_circle(h, findings))
+            return false;
+        reported++;
     }
     if (ops > reported)
         ct_stuck_tell_rest(ops - reported, &findings->rows[findings->n - 1]);

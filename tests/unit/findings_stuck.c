@@ -1,12 +1,16 @@
 /* What jobs that did not end well say of it: aborted communicators, killed
  * processes. Traces are written by hand, so that every time is known. */
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "findings/findings.h"
 #include "trace_files.h"
@@ -345,6 +349,109 @@ static void test_killed_at_work(void **state)
     release(&v, folder);
 }
 
+/* Keeps the traces open as their writers do; the test ends it. */
+static pid_t keep_open(const char *folder, int *end_p)
+{
+    char pattern[300], ready = 0;
+    int up[2], down[2];
+    glob_t files;
+    pid_t pid;
+
+    snprintf(pattern, sizeof pattern, "%s/*.db", folder);
+    assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+    assert_true(pipe(up) == 0 && pipe(down) == 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        for (size_t i = 0; i < files.gl_pathc; i++) {
+            sqlite3 *db;
+
+            if (sqlite3_open(files.gl_pathv[i], &db) != SQLITE_OK ||
+                sqlite3_exec(db,
+                             "PRAGMA journal_mode=WAL; BEGIN;"
+                             " SELECT * FROM op LIMIT 1",
+                             NULL, NULL, NULL) != SQLITE_OK)
+                _exit(1);
+        }
+        close(down[1]);
+        if (write(up[1], "", 1) != 1 || read(down[0], &ready, 1) != 0)
+            _exit(1);
+        _exit(0);
+    }
+    close(up[1]);
+    close(down[0]);
+    assert_int_equal(read(up[0], &ready, 1), 1);
+    close(up[0]);
+    globfree(&files);
+    *end_p = down[1];
+    return pid;
+}
+
+/* Rank 1 is late to the last call, and all run still. */
+static struct verdict live(const char *folder, long looked, long longest)
+{
+    struct verdict v;
+    int end, status;
+    pid_t pid;
+
+    for (int rank = 0; rank < 3; rank++) {
+        sqlite3 *db = begin(folder, rank, 3, rank == 1 ? 4 : 5);
+
+        files_sql(db, "INSERT INTO clock VALUES (%ld, 5, %d, 10000)",
+                  5000 * US + looked, rank);
+        files_sql(db, "UPDATE op SET gpu_ns = %ld WHERE id = 2", longest);
+        if (rank != 1)
+            files_sql(db,
+                      "UPDATE op SET gpu_off_ns = NULL, gpu_ns = NULL,"
+                      " flags = %d WHERE id = 5",
+                      CT_FLAG_RUNNING);
+        files_sql(db, "UPDATE process SET end_ns = NULL");
+        files_end(db);
+    }
+    pid = keep_open(folder, &end);
+    v = judge(folder);
+    close(end);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    return v;
+}
+
+static void test_live(void **state)
+{
+    const char *folder = files_folder();
+    struct verdict v = live(folder, 90 * S, 300 * US);
+    const struct ct_finding_row *row = find(&v, CT_FINDING_RANK_NEVER_CAME);
+
+    (void)state;
+    assert_false(v.trace->processes[0].dead);
+    assert_says(row, "ranks 0, 2 wait in all_reduce number 4 (3.906 KiB) of "
+                     "the communicator of ranks 0-2");
+    assert_says(row, "for 90 s so far, which looks like a hang");
+    assert_says(row, "rank 1 has not come: it issued 4 calls there, the "
+                     "others 5; its last call was all_reduce number 3");
+    assert_ptr_equal(row, &v.findings->rows[0]);
+    assert_true(row->confidence < 1);
+    assert_null(find(&v, CT_FINDING_PROCESS_DIED));
+    release(&v, folder);
+}
+
+/* Not long, or no longer than such a call took before. */
+static void test_live_at_work(void **state)
+{
+    const long looked[] = {S, 90 * S}, longest[] = {300 * US, 60 * S};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *folder = files_folder();
+        struct verdict v = live(folder, looked[i], longest[i]);
+
+        assert_int_equal(v.trace->jobs[0].in_flight, 2);
+        assert_null(find(&v, CT_FINDING_RANK_NEVER_CAME));
+        assert_null(find(&v, CT_FINDING_OP_NEVER_ENDED));
+        release(&v, folder);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +464,8 @@ int main(void)
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_left_alone),
         cmocka_unit_test(test_killed_at_work),
+        cmocka_unit_test(test_live),
+        cmocka_unit_test(test_live_at_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
