@@ -21,7 +21,12 @@ int ct_job_rank(const struct ct_case *c, int comm, int rank)
 {
     const struct ct_process *p = process_of(c, comm, rank);
 
-    return p ? p->rank : ct_missing_rank(c->trace, c->job, comm, rank);
+    struct ct_absent absent;
+
+    if (p)
+        return p->rank;
+    absent = ct_absent_of(c->trace, c->job, comm);
+    return ct_absent_rank(&absent, rank);
 }
 
 int ct_path_distance(const char *path)

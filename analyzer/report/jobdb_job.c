@@ -89,6 +89,7 @@ static void put_steps(struct jobdb *db, const struct ct_process *p, int process)
 static void put_members(struct jobdb *db, const struct view *view, int comm)
 {
     const struct ct_comm *c = &view->job->comms[comm];
+    const struct ct_absent absent = ct_absent_of(view->trace, view->job, comm);
 
     for (int i = 0; i < c->nranks; i++) {
         int process = c->members[i].process;
@@ -99,8 +100,7 @@ static void put_members(struct jobdb *db, const struct view *view, int comm)
         jobdb_int(db, (int64_t)c->uid);
         jobdb_int(db, i);
         jobdb_index(db, process);
-        jobdb_index(db, p ? p->rank
-                          : ct_missing_rank(view->trace, view->job, comm, i));
+        jobdb_index(db, p ? p->rank : ct_absent_rank(&absent, i));
         jobdb_index(db, p ? p->node : CT_NONE);
         jobdb_index(db, p ? p->domain : CT_NONE);
         jobdb_end(db);

@@ -319,6 +319,7 @@ void view_missing_members(const struct view *view, int comm, char *text,
                           size_t size)
 {
     const struct ct_comm *c = &view->job->comms[comm];
+    const struct ct_absent absent = ct_absent_of(view->trace, view->job, comm);
     size_t used = 0;
 
     text[0] = '\0';
@@ -328,7 +329,7 @@ void view_missing_members(const struct view *view, int comm, char *text,
 
         if (c->members[i].process != CT_NONE)
             continue;
-        rank = ct_missing_rank(view->trace, view->job, comm, i);
+        rank = ct_absent_rank(&absent, i);
         if (rank == CT_NONE)
             snprintf(member, sizeof member, "%d", i);
         else

@@ -50,10 +50,16 @@ static bool keeps_order(const struct ct_trace *trace, const struct ct_job *job,
     return comm->nranks == job->world_size && known > 1;
 }
 
-int ct_missing_rank(const struct ct_trace *trace, const struct ct_job *job,
-                    int comm, int rank)
+struct ct_absent ct_absent_of(const struct ct_trace *trace,
+                              const struct ct_job *job, int comm)
 {
-    if (keeps_order(trace, job, &job->comms[comm]))
-        return rank;
-    return only_absent(trace, job);
+    const bool in_order = keeps_order(trace, job, &job->comms[comm]);
+
+    return (struct ct_absent){in_order,
+                              in_order ? CT_NONE : only_absent(trace, job)};
+}
+
+int ct_absent_rank(const struct ct_absent *absent, int rank)
+{
+    return absent->in_order ? rank : absent->only;
 }

@@ -74,8 +74,15 @@ int ct_trace_open_part(char *const *paths, int npaths,
  */
 int ct_find_comm(const struct ct_job *job, const char *text);
 
-/* Rank in the job of a member without a trace; CT_NONE: it does not follow. */
-int ct_missing_rank(const struct ct_trace *trace, const struct ct_job *job,
-                    int comm, int rank);
+/* What tells who the members of a communicator are that have no trace. */
+struct ct_absent {
+    bool in_order; /* of the job's ranks */
+    int only;      /* rank in the job that is missing; CT_NONE: unknown */
+};
+struct ct_absent ct_absent_of(const struct ct_trace *trace,
+                              const struct ct_job *job, int comm);
+
+/* Rank in the job of member rank; CT_NONE: it does not follow. */
+int ct_absent_rank(const struct ct_absent *absent, int rank);
 
 #endif

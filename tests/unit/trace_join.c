@@ -258,6 +258,14 @@ static void add_pair(sqlite3 *db, int rank)
                   2 - rank, rank);
 }
 
+static int absent_rank(const struct ct_trace *trace, const struct ct_job *job,
+                       int comm, int rank)
+{
+    const struct ct_absent absent = ct_absent_of(trace, job, comm);
+
+    return ct_absent_rank(&absent, rank);
+}
+
 /* The one that is missing has a name in every communicator; of several only
  * what follows. */
 static void test_missing_member(void **state)
@@ -282,9 +290,9 @@ static void test_missing_member(void **state)
     assert_int_equal(job->comms[1].parent, 0);
     assert_int_equal(job->missing, 2);
     assert_int_equal(job->comms[0].members[2].process, CT_NONE);
-    assert_int_equal(ct_missing_rank(trace, job, 0, 2), 2);
+    assert_int_equal(absent_rank(trace, job, 0, 2), 2);
     assert_int_equal(job->comms[1].members[0].process, CT_NONE);
-    assert_int_equal(ct_missing_rank(trace, job, 1, 0), 2);
+    assert_int_equal(absent_rank(trace, job, 1, 0), 2);
     /* One of its two is missing: wherever that is. */
     assert_int_equal(job->comms[1].link, CT_LINK_UNKNOWN);
     expect_link(trace, 0, 2, CT_LINK_UNKNOWN, "unknown");
@@ -294,8 +302,8 @@ static void test_missing_member(void **state)
     unlink(files_path(folder, 0));
     trace = files_open(folder);
     job = &trace->jobs[0];
-    assert_int_equal(ct_missing_rank(trace, job, 0, 0), CT_NONE);
-    assert_int_equal(ct_missing_rank(trace, job, 1, 0), CT_NONE);
+    assert_int_equal(absent_rank(trace, job, 0, 0), CT_NONE);
+    assert_int_equal(absent_rank(trace, job, 1, 0), CT_NONE);
     files_close(trace, folder);
 }
 
