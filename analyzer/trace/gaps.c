@@ -170,7 +170,14 @@ static bool is_gap(const struct filling *f, int from, int to)
     const struct ct_process *p = f->s->process;
     const uint32_t a = p->ops[from].ordinal, b = p->ops[to].ordinal;
 
-    return b > a + 1 && b - a <= LONG_GAP && !varied_p2p(f, to);
+    return b > a && b - a > 1 && b - a <= LONG_GAP && !varied_p2p(f, to);
+}
+
+/* More is lost than there is, or would be if ordinals were believed that are
+ * far apart. */
+static bool is_guesswork(const struct filling *f)
+{
+    return f->nlost > f->s->process->nops + LONG_GAP;
 }
 
 struct majority { /* of values, if one has it */
@@ -298,13 +305,14 @@ static void find_lost(struct filling *f)
         if (*before != CT_NONE && is_gap(f, *before, o)) {
             f->any = true;
             prepare(f);
-            fill(f, *before, o);
+            if (!is_guesswork(f))
+                fill(f, *before, o);
         }
         *before = o;
     }
     /* One that was killed, or still runs, may not have called them. */
     for (o = 0; o < f->nlanes && p->end_ns != CT_NO_TIME; o++)
-        if (last[o] != CT_NONE)
+        if (last[o] != CT_NONE && !is_guesswork(f))
             fill_end(f, last[o]);
     free(last);
 }
@@ -353,7 +361,7 @@ void ct_stream_fill_gaps(struct ct_stream *s, const struct ct_job *job)
     name_lanes(&f);
     find_lost(&f);
     s->lossy = f.any || f.nlost > 0 || s->process->lost > 0;
-    if (f.nlost)
+    if (f.nlost && !is_guesswork(&f))
         insert(&f);
     free(f.lane_of);
     free(f.only);
