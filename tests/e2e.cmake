@@ -15,6 +15,7 @@ commtrace_e2e(graphs)
 commtrace_e2e(early)
 commtrace_e2e(tuning)
 commtrace_e2e(digest $<TARGET_FILE:tracegen>)
+commtrace_e2e(claims)
 if(NOT COMMTRACE_SANITIZE) # plugins and Python come without its runtime
   commtrace_e2e(profiler_host)
   commtrace_e2e(fabric_log)

@@ -42,6 +42,13 @@ static off_t size_of(const char *path, const char *suffix)
     return stat(name, &st) ? -1 : st.st_size;
 }
 
+uint64_t ct_db_bytes(const char *path)
+{
+    const off_t file = size_of(path, ""), log = size_of(path, "-wal");
+
+    return (uint64_t)(file > 0 ? file : 0) + (uint64_t)(log > 0 ? log : 0);
+}
+
 /* Of a pipe or a device nobody knows when it ends, or begins. */
 static int open_regular(const char *path)
 {
@@ -270,6 +277,7 @@ int ct_db_open(struct ct_db *db, const char *path, char *reason,
         return -1;
     }
     db->live = writer_lives(path);
+    db->bytes = ct_db_bytes(path);
     if (!open_as_left(db, path) && !mount(db))
         return 0;
     ct_db_reason(db, reason, reason_size);

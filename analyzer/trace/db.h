@@ -14,14 +14,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct sqlite3;
 struct sqlite3_stmt;
 
 struct ct_db {
     struct sqlite3 *handle;
-    bool live;   /* another process holds the file open for writing */
-    bool digest; /* its packed tables are there as tables (trace/digest.h) */
+    bool live;      /* another process holds the file open for writing */
+    uint64_t bytes; /* of the file and its log, when it was opened */
+    bool digest;    /* its packed tables are there as tables (trace/digest.h) */
 };
 
 /* Once per process, before anything else uses SQLite: no shared statistics,
@@ -32,6 +34,9 @@ void ct_db_setup(void);
 int ct_db_open(struct ct_db *db, const char *path, char *reason,
                size_t reason_size);
 void ct_db_close(struct ct_db *db);
+
+/* Of a database and its log; 0: there is none. */
+uint64_t ct_db_bytes(const char *path);
 
 /* Why the last call failed, in words for a person. */
 void ct_db_reason(const struct ct_db *db, char *reason, size_t reason_size);

@@ -39,6 +39,17 @@ static sqlite3_stmt *rows_of(struct ct_digesting *w,
     return rows;
 }
 
+/* The nth row, from 0. */
+static bool next_row(struct ct_digesting *w, const char *name,
+                     sqlite3_stmt *rows, uint64_t nth)
+{
+    if (w->reason || w->torn || sqlite3_step(rows) != SQLITE_ROW)
+        return false;
+    if (nth >= w->from.bytes) /* pages that are their own children */
+        w->torn = name;
+    return !w->torn;
+}
+
 /* Ends rows, after the last of them or an error. */
 static void end_rows(struct ct_digesting *w, const char *name,
                      sqlite3_stmt *rows)
@@ -87,10 +98,11 @@ static bool pack_rows(struct ct_digesting *w, const struct ct_table *table)
     sqlite3_stmt *insert_block =
         ct_digest_prepare(w, "INSERT INTO packed(name, data) VALUES (?1, ?2)");
     bool good = true;
+    uint64_t n;
 
     w->block->nrows = 0;
     w->block->ncolumns = table->ncolumns;
-    while (good && !w->reason && sqlite3_step(rows) == SQLITE_ROW) {
+    for (n = 0; good && next_row(w, table->name, rows, n); n++) {
         good = add_row(w->block, table, rows);
         if (w->block->nrows == CT_PACK_ROWS)
             put_block(w, table, insert_block);
@@ -156,9 +168,10 @@ static void copy_rows(struct ct_digesting *w, sqlite3_stmt *rows,
 {
     const int n = sqlite3_column_count(rows);
     sqlite3_stmt *row = n ? inserter(w, name, n) : NULL;
+    uint64_t nth;
     int i;
 
-    while (row && !w->reason && sqlite3_step(rows) == SQLITE_ROW) {
+    for (nth = 0; row && next_row(w, name, rows, nth); nth++) {
         for (i = 0; i < n; i++)
             sqlite3_bind_value(row, i + 1, sqlite3_column_value(rows, i));
         ct_digest_insert(w, row);

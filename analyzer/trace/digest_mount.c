@@ -81,7 +81,7 @@ static int plan(sqlite3_vtab *vtab, sqlite3_index_info *info)
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **cursor_p)
 {
     static const char sql[] =
-        "SELECT data FROM main.packed WHERE name = ?1 ORDER BY id";
+        "SELECT data, id FROM main.packed WHERE name = ?1 ORDER BY id";
     struct packed *packed = (struct packed *)vtab;
     struct cursor *cursor = calloc(1, sizeof(*cursor));
     int rc = SQLITE_NOMEM;
@@ -131,7 +131,8 @@ static int read_block(struct cursor *cursor)
                    (size_t)sqlite3_column_bytes(cursor->blocks, 0),
                    cursor->wanted)) {
         cursor->base.pVtab->zErrMsg = sqlite3_mprintf(
-            "packed rows of table %s are damaged", packed->table->name);
+            "packed rows of table %s are damaged: block %lld",
+            packed->table->name, sqlite3_column_int64(cursor->blocks, 1));
         return SQLITE_CORRUPT;
     }
     /* Columns that a newer schema has, and the one of that time had not. */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include "commtrace/schema.def"
@@ -178,22 +177,6 @@ static void store(struct ct_digesting *w, const char *target,
     sqlite3_free(bytes);
 }
 
-static uint64_t bytes_of(const char *path)
-{
-    static const char *const suffixes[] = {"", "-wal"};
-    char name[4096];
-    struct stat st;
-    uint64_t n = 0;
-    size_t i;
-
-    for (i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-        if (!stat(name, &st))
-            n += (uint64_t)st.st_size;
-    }
-    return n;
-}
-
 static void release(struct ct_digesting *w)
 {
     ct_ring_release(&w->ring);
@@ -245,7 +228,7 @@ enum ct_digest_result ct_digest_write(const char *path, const char *target,
     const bool unstored = loaded == CT_LOADED && process.unstored;
 
     done->ops = process.nops;
-    done->trace_bytes = bytes_of(path);
+    done->trace_bytes = ct_db_bytes(path);
     done->is_digest = process.file != process.path;
     reason = ct_digest_refusal(target, path, process.uuid);
     ct_arena_free(arena);

@@ -10,6 +10,7 @@
 #include "commtrace/schema.def"
 #include "trace/digest.h"
 #include "trace/graphs.h"
+#include "trace/pack.h"
 #include "trace/stages.h"
 #include "trace/unstored.h"
 
@@ -234,6 +235,21 @@ static void load_digest(struct ct_loader *loader)
     }
 }
 
+/* A row has at least a place, a length, a number, and a header with the type of
+ * a value (fileformat2.html, "B-tree Pages", "Record Format"). */
+#define LEAST_ROW_BYTES 6
+
+/* Pages that are their own children, and packed blocks, may say that there are
+ * as many as anybody likes. */
+static void bound_rows(struct ct_loader *loader)
+{
+    const uint64_t bytes = loader->db.bytes;
+    const uint64_t rows = loader->db.digest ? bytes * CT_PACK_ROWS_PER_BYTE
+                                            : bytes / LEAST_ROW_BYTES;
+
+    loader->most_rows = rows < INT32_MAX ? (int64_t)rows : INT32_MAX;
+}
+
 /* False, and said why: its tables cannot be loaded. */
 static bool open_database(struct ct_loader *loader,
                           enum ct_load_result *result_p)
@@ -243,12 +259,15 @@ static bool open_database(struct ct_loader *loader,
 
     if (ct_db_open(&loader->db, loader->path, reason, sizeof(reason)))
         ct_load_fail(loader, "%s", reason);
-    else if ((why = check_identity(loader, result_p)))
+    bound_rows(loader);
+    if (loader->failed)
+        return false;
+    if ((why = check_identity(loader, result_p)))
         ct_load_fail(loader, "%s", why);
     else if (loader->db.digest)
         load_digest(loader);
     if (!loader->failed &&
-        !ct_db_int(&loader->db, "SELECT count(*) FROM process", 1))
+        !ct_db_int(&loader->db, "SELECT EXISTS (SELECT 1 FROM process)", 1))
         ct_load_fail(loader, "holds no process: nothing was recorded");
     return !loader->failed;
 }

@@ -57,7 +57,9 @@ struct ct_loader {
     const char *ring_path;
     int64_t ring_tail;
     long long version; /* of the schema */
-    bool digested;     /* the file is a digest; its ring has been read */
+    int64_t most_rows; /* that the file has room for, of any table */
+    uint64_t text_bytes;
+    bool digested; /* the file is a digest; its ring has been read */
 
     struct ct_codes kinds, types, redops, flags;
     uint64_t type_bytes[CT_MAX_CODES]; /* by the file's number */

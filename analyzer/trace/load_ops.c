@@ -229,25 +229,23 @@ static const char *select_wanted(struct ct_loader *loader, const char *select,
     return text ? text : "";
 }
 
-/* A row takes at least so many bytes of the file. */
-#define LEAST_ROW_BYTES 12
+#define MOST_RESERVED (1 << 22)
 
-/* At most so many rows as the file says by ids and by its size, so that arrays
- * need not be moved while they grow. */
+/* At most so many rows as the file says by ids and has room for, so that arrays
+ * need not be moved while they grow; those of a file that is, or says that it
+ * is, huge grow. */
 static int rows_of(const struct ct_loader *loader, const char *last,
                    const char *first)
 {
     const long long low = ct_db_int(&loader->db, first, 0);
     const long long high = ct_db_int(&loader->db, last, -1);
-    const long long bytes = ct_db_int(&loader->db, "PRAGMA page_count", 0) *
-                            ct_db_int(&loader->db, "PRAGMA page_size", 0);
     long long rows;
 
     if (high < low || __builtin_sub_overflow(high, low, &rows))
         return 0;
-    if (rows >= bytes / LEAST_ROW_BYTES)
-        rows = bytes / LEAST_ROW_BYTES;
-    return rows < INT32_MAX ? (int)rows + 1 : INT32_MAX;
+    if (rows >= loader->most_rows)
+        rows = loader->most_rows;
+    return rows < MOST_RESERVED ? (int)rows + 1 : MOST_RESERVED;
 }
 
 void ct_load_launches(struct ct_loader *loader)

@@ -197,6 +197,7 @@ static void clear_nulls(struct ct_block *block)
 
 size_t ct_pack(struct ct_block *block, unsigned char **bytes_p)
 {
+    const size_t least = ((size_t)block->nrows - 1) / CT_PACK_ROWS_PER_BYTE + 1;
     struct out out = {malloc(MOST_BYTES), 0};
     uLongf size;
     int c;
@@ -210,14 +211,16 @@ size_t ct_pack(struct ct_block *block, unsigned char **bytes_p)
     for (c = 0; c < block->ncolumns; c++)
         put_column(&out, block, c);
     size = compressBound(out.n);
-    *bytes_p = malloc(size);
+    if (size < least)
+        size = least;
+    *bytes_p = calloc(1, size);
     if (!*bytes_p || compress2(*bytes_p, &size, out.at, out.n, LEVEL) != Z_OK) {
         free(*bytes_p);
         *bytes_p = NULL;
         size = 0;
     }
     free(out.at);
-    return size;
+    return size && size < least ? least : size;
 }
 
 static void get_runs(struct in *in, bool *null, int nrows)
@@ -291,7 +294,8 @@ bool ct_unpack(struct ct_block *block, const void *bytes, size_t n,
         in = (struct in){raw, raw + size, false};
         block->nrows = (int)get_within(&in, CT_PACK_ROWS);
         block->ncolumns = (int)get_within(&in, CT_PACK_COLUMNS);
-        if (!block->nrows || !block->ncolumns)
+        if (!block->nrows || !block->ncolumns ||
+            (size_t)block->nrows > n * CT_PACK_ROWS_PER_BYTE)
             in.bad = true;
         get_columns(&in, block, wanted);
     }

@@ -9,6 +9,8 @@
  * All numbers are LEB128. how says what foretells a value: nothing, the value
  * before it, or that of the last row that is alike, which has the same in
  * column 1 (of an op its class).
+ * A block takes so many bytes for each row, or is filled up: so a file holds no
+ * more rows than memory has to be found for.
  */
 #ifndef COMMTRACE_PACK_H
 #define COMMTRACE_PACK_H
@@ -19,6 +21,7 @@
 
 #define CT_PACK_ROWS 4096
 #define CT_PACK_COLUMNS 12
+#define CT_PACK_ROWS_PER_BYTE 2 /* at most */
 
 struct ct_block {
     int nrows, ncolumns;

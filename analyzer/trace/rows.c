@@ -8,6 +8,7 @@
 #include "trace/load.h"
 
 #define MAX_TEXT 65536
+#define MOST_READS 16 /* of one text in a file; few are read twice */
 
 void ct_load_fail(struct ct_loader *loader, const char *format, ...)
 {
@@ -38,12 +39,24 @@ void ct_rows_fail(struct ct_rows *rows, const char *format, ...)
                  (long long)rows->row, reason);
 }
 
+/* Of a digest, too, it is this file that is wrong, not what it was made of. */
+static void blame_file(struct ct_loader *loader)
+{
+    loader->path = loader->process->file;
+}
+
+static void fail_room(struct ct_rows *rows, const char *for_what)
+{
+    blame_file(rows->loader);
+    ct_rows_fail(rows, "the file has no room for so %s", for_what);
+}
+
 static void fail_sqlite(struct ct_loader *loader, const char *table)
 {
     char reason[256];
 
     ct_db_reason(&loader->db, reason, sizeof(reason));
-    loader->path = loader->process->file; /* of a digest, too, it is this one */
+    blame_file(loader);
     ct_load_fail(loader, "table %s: %s", table, reason);
 }
 
@@ -62,12 +75,12 @@ bool ct_rows_next(struct ct_rows *rows)
 
     if (rows->stmt && !rows->loader->failed) {
         rc = sqlite3_step(rows->stmt);
-        if (rc == SQLITE_ROW && rows->row < INT32_MAX) {
+        if (rc == SQLITE_ROW && rows->row < rows->loader->most_rows) {
             rows->row++;
             return true;
         }
         if (rc == SQLITE_ROW)
-            ct_rows_fail(rows, "too many rows");
+            fail_room(rows, "many");
         else if (rc != SQLITE_DONE)
             fail_sqlite(rows->loader, rows->table);
     }
@@ -136,6 +149,9 @@ const char *ct_rows_text(struct ct_rows *rows, int column)
     if (!text)
         return NULL;
     n = (int)strnlen(text, (size_t)(n < MAX_TEXT ? n : MAX_TEXT));
+    rows->loader->text_bytes += (uint64_t)n;
+    if (rows->loader->text_bytes > MOST_READS * rows->loader->db.bytes)
+        fail_room(rows, "much text");
     return ct_arena_text(rows->loader->arena, text, (size_t)n);
 }
 
