@@ -42,8 +42,9 @@ add_test(NAME e2e.match COMMAND ${PYTHON3} -B
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
 set_tests_properties(e2e.match PROPERTIES LABELS e2e TIMEOUT 300)
 
-# Slow links found and priced, and none where there are none; hangs.
-foreach(name slow_link hangs)
+# Slow links found and priced, and none where there are none; hangs; the price
+# of stragglers.
+foreach(name slow_link hangs few_steps)
   add_test(NAME e2e.findings_${name} COMMAND ${PYTHON3} -B
     ${CMAKE_CURRENT_LIST_DIR}/e2e/test_${name}.py
     $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)

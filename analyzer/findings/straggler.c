@@ -19,6 +19,7 @@
 #define NINETY_PERCENT 1.64 /* standard errors */
 #define LEAST_CALLS 10
 #define LEAST_STEPS 3
+#define FEW_STEPS 10
 #define LEAST_SHARE_OF_STEP .01
 #define NOTICEABLE_NS 1e5 /* per step: far above what clocks are off by */
 #define MOST_ELSEWHERE .5 /* of the price: beyond it is kept there */
@@ -44,6 +45,12 @@ static double chance(const struct ct_case *c, const struct ct_lateness *l,
     return sum;
 }
 
+/* Student's t over the normal's 90 %, about. */
+static double few_steps(double n)
+{
+    return 1 + 1.6 / fmax(n - 1, 1);
+}
+
 static struct blame blame_of(const struct ct_case *c,
                              const struct ct_lateness *l, int row)
 {
@@ -51,8 +58,8 @@ static struct blame blame_of(const struct ct_case *c,
     const double n = late->steps, mean = late->sum / n;
     const double variance = fmax(0, late->squares / n - mean * mean);
 
-    return (struct blame){mean - chance(c, l, row), sqrt(variance / (n - 1)),
-                          mean};
+    return (struct blame){mean - chance(c, l, row),
+                          few_steps(n) * sqrt(variance / (n - 1)), mean};
 }
 
 /* How much longer than the others of its communicator it waits or transfers
@@ -73,6 +80,13 @@ static double excess_elsewhere(const struct ct_case *c,
 static bool is_measured(const struct ct_late *late)
 {
     return late->steps >= LEAST_STEPS && late->calls >= LEAST_CALLS;
+}
+
+/* Of few steps few calls say what those of many do. */
+static bool is_priced(const struct ct_late *late)
+{
+    return late->steps >= LEAST_STEPS &&
+           late->calls >= fmin(LEAST_CALLS, .5 * late->steps);
 }
 
 /* k of n, where chance gives one of so many ranks: most, and not by chance. */
@@ -120,7 +134,7 @@ static struct straggler judge(const struct ct_case *c,
     for (int i = 0; i < l->n; i++) {
         struct blame blame;
 
-        if (l->rows[i].process != process || !is_measured(&l->rows[i]))
+        if (l->rows[i].process != process || !is_priced(&l->rows[i]))
             continue;
         blame = blame_of(c, l, i);
         if (s.comms++ == 0 || blame.ns < s.least.ns) {
@@ -160,12 +174,13 @@ static void tell(const struct ct_case *c, const struct ct_late *late,
              "waiting, most of all its ranks in %d of %d steps, by %s ms a "
              "step (last to %.0f %% of the %lld collectives to which one came "
              "last), and hardly waits "
-             "elsewhere itself: %s ms of each step are lost [%s, %s]%s%s",
+             "elsewhere itself: %s ms of each step are lost [%s, %s]%s%s%s",
              p->rank, p->host, ranks, late->dominated, steps,
              CT_NUM(late->sum / late->steps / 1e6, 3),
              100 * (double)late->last / (double)late->calls,
              (long long)late->calls, CT_NUM(row->loss_ms, 3),
              CT_NUM(row->loss_low_ms, 3), CT_NUM(row->loss_high_ms, 3),
+             late->steps < FEW_STEPS ? ", as far as so few steps tell" : "",
              hidden_share(c->roles) > 0
                  ? ", as far as the pipeline's fill and drain do not hide it"
                  : "",
