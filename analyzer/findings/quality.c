@@ -6,28 +6,17 @@
 #include <string.h>
 
 #include "findings/rules.h"
+#include "trace/lost.h"
 
 static const struct ct_process *process_at(const struct ct_case *c, int i)
 {
     return &c->trace->processes[c->job->processes[i]];
 }
 
-static const char *remedy(const char *cause)
-{
-    if (!strcmp(cause, "size_limit"))
-        return "raise COMMTRACE_MAX_MB";
-    if (!strcmp(cause, "ring_full"))
-        return "raise COMMTRACE_RING_SLOTS";
-    if (!strcmp(cause, "write_error"))
-        return "see that COMMTRACE_DIR has room";
-    return "see table loss for when and where";
-}
-
 static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
 {
     const struct ct_process *worst = NULL;
-    const char *cause = "unknown";
-    int64_t most = 0;
+    const char *cause;
     struct ct_finding_row *row;
 
     if (c->job->lost_ops == 0)
@@ -35,13 +24,7 @@ static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
     for (int i = 0; i < c->job->nprocesses; i++)
         if (!worst || process_at(c, i)->lost > worst->lost)
             worst = process_at(c, i);
-    for (int i = 0; worst && i < worst->nlosses; i++) {
-        if (strcmp(worst->losses[i].what, "op") != 0 ||
-            worst->losses[i].n <= most)
-            continue;
-        most = worst->losses[i].n;
-        cause = worst->losses[i].cause;
-    }
+    cause = worst ? ct_lost_cause(worst) : "unknown";
     row = ct_finding_add(findings, CT_FINDING_OPS_LOST);
     if (!row)
         return false;
@@ -51,7 +34,7 @@ static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
              c->job->lost_ops, c->job->lost_ops == 1 ? " was" : "s were",
              worst ? worst->rank : CT_NONE, worst ? worst->lost : 0, cause);
     snprintf(row->advice, sizeof row->advice, "%s; the calls themselves ran",
-             remedy(cause));
+             ct_lost_remedy(cause));
     return true;
 }
 

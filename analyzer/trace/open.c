@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include "trace/db.h"
 #include "trace/files.h"
 #include "trace/intern.h"
+#include "trace/lost.h"
 #include "trace/parallel.h"
 #include "trace/part.h"
 #include "trace/progress.h"
@@ -225,6 +227,32 @@ static int fail(char *error, size_t error_size, const char *path,
     return -1;
 }
 
+static int fail_empty(const struct ct_trace *trace, char *error,
+                      size_t error_size)
+{
+    const struct ct_process *worst = &trace->processes[0];
+    int64_t lost = 0;
+    int i, processes = 0;
+
+    for (i = 0; i < trace->nprocesses; i++) {
+        const struct ct_process *p = &trace->processes[i];
+
+        lost = ct_add_time(lost, p->lost);
+        processes += p->lost > 0;
+        if (p->lost > worst->lost)
+            worst = p;
+    }
+    if (!lost)
+        return fail(error, error_size, worst->path,
+                    "no operation was recorded");
+    snprintf(error, error_size,
+             "%s: no operation was recorded: all %" PRId64
+             ", of %d process%s, were lost, most by %.40s; %s and trace again",
+             worst->path, lost, processes, processes == 1 ? "" : "es",
+             ct_lost_cause(worst), ct_lost_remedy(ct_lost_cause(worst)));
+    return -1;
+}
+
 static int check(const struct ct_trace *trace, char *const *paths, char *error,
                  size_t error_size)
 {
@@ -247,10 +275,7 @@ static int check(const struct ct_trace *trace, char *const *paths, char *error,
                      trace->processes[i].ring_refused);
             return -1;
         }
-    if (!nops)
-        return fail(error, error_size, trace->processes[0].path,
-                    "no operation was recorded");
-    return 0;
+    return nops ? 0 : fail_empty(trace, error, error_size);
 }
 
 static int find_files(struct ct_files *files, char *const *paths, int npaths,

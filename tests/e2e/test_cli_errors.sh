@@ -30,6 +30,14 @@ refused() {
 "$tracegen" --tp 2 --pp 2 --dp 1 --steps 4 --out good >/dev/null
 one=$(find good -name "*.db" | sort | head -n 1)
 
+"$tracegen" --tp 2 --steps 4 --drop 1 --out lost >/dev/null
+n=0
+for file in lost/*.db; do
+    n=$((n + $(sqlite3 "$file" "SELECT sum(n) FROM loss WHERE what = 'op'")))
+done
+refused "no operation was recorded: all $n, of 2 processes, were lost, most by\
+ ring_full; raise COMMTRACE_RING_SLOTS" report lost
+
 refused "no command"
 refused "unknown command 'bogus'" bogus
 refused "--bogus" --bogus
