@@ -5,6 +5,9 @@
 
 #define NINETY_PERCENT 1.64 /* standard errors */
 #define PRIOR_HOLDS 3.0     /* observed over prior, at most */
+/* Relative errors of a time without samples, */
+#define USUAL_ERROR .1
+#define APART_ERROR .5 /* and where it may be half of the transfer */
 
 bool ct_price_times(struct ct_case *c)
 {
@@ -29,16 +32,17 @@ double ct_price_calls(const struct ct_job *job, const struct ct_usage *usage)
 
 double ct_price_observed_us(const struct ct_case *c, int usage, double *error_p)
 {
-    const int64_t median_ns = c->job->usages[usage].median_ns;
+    const struct ct_usage *u = &c->job->usages[usage];
+    const double us = (double)u->median_ns / 1e3;
 
     if (!isnan(c->located_us[usage])) {
         *error_p = c->located_us[usage] * c->located_error[usage];
         return c->located_us[usage];
     }
-    if (median_ns == CT_NO_TIME)
+    if (u->median_ns == CT_NO_TIME)
         return NAN;
-    *error_p = .1 * (double)median_ns / 1e3;
-    return (double)median_ns / 1e3;
+    *error_p = us * (u->apart ? APART_ERROR : USUAL_ERROR);
+    return us;
 }
 
 double ct_price_doubt(const struct ct_case *c, const struct ct_usage *usage,

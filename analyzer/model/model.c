@@ -39,12 +39,12 @@ struct times { /* us, per usage */
 
 /* Time of usages of one key and size: from transfers that are fit for fits
  * where there are any, else the median of whatever was timed. */
-static double observed_us(const struct ct_job *job,
-                          const struct ct_sample_set *set,
-                          const double *located_us, const int *order, int n)
+static void observe(const struct ct_job *job, const struct ct_sample_set *set,
+                    const double *located_us, const int *order, int n,
+                    struct ct_prediction *row)
 {
     double fit = 0, any = 0;
-    int64_t nfit = 0, nany = 0;
+    int64_t nfit = 0, nany = 0, apart = 0;
 
     for (int i = 0; i < n; i++) {
         const struct ct_usage *usage = &job->usages[order[i]];
@@ -58,10 +58,15 @@ static double observed_us(const struct ct_job *job,
             any += (double)usage->median_ns / 1e3 * (double)usage->calls;
             nany += usage->calls;
         }
+        apart += usage->apart;
     }
+    row->samples = nfit;
+    row->apart = nfit == 0 && apart > 0;
+    row->observed_us = NAN;
     if (nfit > 0)
-        return fit / (double)nfit;
-    return nany > 0 ? any / (double)nany : NAN;
+        row->observed_us = fit / (double)nfit;
+    else if (nany > 0)
+        row->observed_us = any / (double)nany;
 }
 
 /* Communicators of one size may differ in what NCCL expects of them. */
@@ -93,7 +98,7 @@ static void predict(const struct ct_job *job, const struct ct_sample_set *set,
                                   .bytes = usage->bytes};
     for (int i = 0; i < n; i++)
         row->calls += job->usages[order[i]].calls;
-    row->observed_us = observed_us(job, set, times->located, order, n);
+    observe(job, set, times->located, order, n, row);
     row->fit_us = ct_fit_us(fit, (double)row->bytes, NULL);
     row->prior_us = ct_model_prior_us(fit->link, fit->speed, fit->base,
                                       fit->nranks, row->bytes);

@@ -55,6 +55,8 @@ struct ct_prediction { /* one line of observed beside predicted */
     uint64_t bytes;
     int64_t calls;
     double observed_us; /* median transfer; NAN: never timed */
+    int64_t samples;    /* transfers fit for that; 0: of whatever was timed, */
+    bool apart;         /* a least: ranks always came too far apart */
     double fit_us;      /* NAN: no fit */
     double prior_us;
     double nccl_us;                /* by NCCL's own table; NAN: not recorded */

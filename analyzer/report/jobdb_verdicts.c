@@ -59,6 +59,7 @@ static void put_predictions(struct jobdb *db, const struct view *view)
         jobdb_int(db, p->nranks);
         jobdb_int(db, (int64_t)p->bytes);
         jobdb_int(db, p->calls);
+        jobdb_int(db, p->samples);
         jobdb_real(db, p->observed_us);
         jobdb_real(db, p->fit_us);
         jobdb_real(db, p->prior_us);

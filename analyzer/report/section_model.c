@@ -1,4 +1,5 @@
 #include "report/sections.h"
+#include "report/units.h"
 #include "trace/links.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@ struct prediction_line {
     const char *link, *op;
     int nranks;
     uint64_t bytes;
-    int64_t calls;
+    int64_t calls, samples;
     double observed_us, fit_us, reference_us, prior_us, nccl_us;
     double ratio;   /* observed over the best prediction that there is */
     const char *by; /* which that is */
@@ -23,6 +24,7 @@ static const struct out_column prediction_columns[] = {
     OUT_COL(struct prediction_line, nranks, "ranks", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct prediction_line, bytes, "size", OUT_SIZE, 0, OUT_BOTH),
     OUT_COL(struct prediction_line, calls, "calls", OUT_COUNT, 0, OUT_BOTH),
+    OUT_COL(struct prediction_line, samples, "", OUT_COUNT, 0, OUT_DATA),
     OUT_COL(struct prediction_line, observed_us, "observed", OUT_REAL, 3,
             OUT_BOTH),
     OUT_COL(struct prediction_line, fit_us, "fit", OUT_REAL, 3, OUT_BOTH),
@@ -107,6 +109,7 @@ static void fill_prediction(struct prediction_line *line,
     line->nranks = p->nranks;
     line->bytes = p->bytes;
     line->calls = p->calls;
+    line->samples = p->samples;
     line->observed_us = p->observed_us;
     line->fit_us = p->fit_us;
     line->reference_us = reference_us(reference, p);
@@ -176,13 +179,27 @@ static bool has_estimates(const struct ct_job *job)
     return false;
 }
 
+static void say_apart(struct out *out, const struct ct_prediction *p, int n)
+{
+    char size[UNITS_SIZE], more[40] = "";
+
+    units_size(size, p->bytes);
+    if (n > 1)
+        snprintf(more, sizeof more, ", and of %d other lines,", n - 1);
+    out_say(out, 2,
+            "%s of %s on %d ranks%s: ranks always came so far apart that the "
+            "transfer may take longer than what is shown",
+            view_op_name(p->base), size, p->nranks, more);
+}
+
 void section_predictions(struct out *out, const struct view *view, int most)
 {
     const struct ct_model *model = view->model;
     bool all = most == SECTION_ALL || model->npredictions <= most;
     double least = all ? -1 : threshold(model, most);
+    const struct ct_prediction *apart = NULL;
     bool guesses = false;
-    int shown = 0;
+    int shown = 0, napart = 0;
 
     out_title(out, "OBSERVED BESIDE PREDICTED",
               "us, medians; ratio: to fit, else reference, NCCL's own, prior; "
@@ -196,6 +213,8 @@ void section_predictions(struct out *out, const struct view *view, int most)
         fill_prediction(&line, view->reference, &model->predictions[i]);
         out_row(out, &line);
         guesses = guesses || is_estimate(&model->predictions[i]);
+        if (model->predictions[i].apart && !napart++)
+            apart = &model->predictions[i];
         shown++;
     }
     out_table_end(out);
@@ -208,6 +227,8 @@ void section_predictions(struct out *out, const struct view *view, int most)
                 "send/recv between nodes: estimates, for the common time of "
                 "their hosts may be off by more than so short a transfer "
                 "allows (see DATA); waits may be among them");
+    if (apart)
+        say_apart(out, apart, napart);
     if (shown < model->npredictions)
         out_say(out, 2,
                 "%d of %d lines, those with most time; all: commtrace "

@@ -82,6 +82,7 @@ struct ct_usage {
                             grouped, not bound, not overlapped, not skewed, no
                             mismatch, warm-up left out */
     int64_t *samples;    /* ns, in time order */
+    int64_t apart;       /* calls whose ranks came too far apart for that */
     int64_t median_ns;   /* of samples, else of transfers that are whole, else
                             of all that were not overlapped; CT_NO_TIME */
 };

@@ -123,7 +123,7 @@ static void clear_sums(struct ct_usage *usage)
 {
     usage->calls = usage->timed = 0;
     usage->transfer_ns = usage->wait_ns = 0;
-    usage->nsamples = 0;
+    usage->nsamples = usage->apart = 0;
     usage->samples = NULL;
 }
 

@@ -123,7 +123,8 @@ static double median(const struct call *calls, int k, double kappa,
 
 struct judgement {    /* of one usage */
     bool known;       /* kappa and usual */
-    bool hidden;      /* the shortest durations say nothing */
+    bool hidden;      /* shortest durations say nothing; where not known: */
+    bool gains;       /* they may be less than the transfer */
     bool synchronous; /* nobody gains by being late */
     double kappa, usual;
 };
@@ -132,17 +133,18 @@ static struct judgement judge(const struct ct_job *job, int usage,
                               struct call *calls, int n, double *scratch)
 {
     const struct ct_usage *u = &job->usages[usage];
+    const int nranks = job->comms[u->comm].nranks;
     const int k = pick(calls, n);
     struct judgement found = {0};
 
     if (k < LEAST_CALLS || k < LEAST_SHARE * n) {
         found.hidden = is_one_way(u->base);
+        found.gains = lets_late_ranks_gain(u->base, nranks);
         return found;
     }
     qsort(calls, (size_t)k, sizeof(*calls), compare_skews);
     found.known = true;
-    found.kappa =
-        kappa_of(calls, k, u->base, job->comms[u->comm].nranks, scratch);
+    found.kappa = kappa_of(calls, k, u->base, nranks, scratch);
     found.synchronous =
         k >= SURE_CALLS && can_regress(calls, k) && found.kappa == 0;
     found.usual = median(calls, k, found.kappa, scratch);
@@ -158,7 +160,7 @@ static void correct(struct ct_instance *instance, const struct judgement *of,
     const struct call call = call_of(instance);
 
     if (!of->known) {
-        instance->skewed = of->hidden;
+        instance->skewed = of->hidden || (of->gains && !is_fit(&call));
     } else if (is_fit(&call)) {
         *ns = call.shortest + of->kappa * call.skew;
     } else {

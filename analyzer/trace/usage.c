@@ -35,6 +35,7 @@ static void add_instances(struct ct_job *job)
         usage->wait_ns = ct_add_wait(usage->wait_ns,
                                      instance->wait_sum_ns / instance->timed);
         usage->timed++;
+        usage->apart += instance->skewed;
         usage->nsamples += is_sample(instance);
     }
 }

@@ -102,18 +102,46 @@ static void test_little_skew(void **state)
     assert_within(located(&s), 300, .03);
 }
 
-static void test_hopeless_skew_is_left_alone(void **state)
+static void always_apart(struct skewed *s)
+{
+    for (int i = 0; i < 200; i++) {
+        s->instances[i].wait_max_ns += 1000000;
+        s->instances[i].wait_sum_ns += 1000000;
+    }
+}
+
+/* Two ranks wait for each other, however late one is. */
+static void test_two_ranks_gain_nothing(void **state)
 {
     static struct skewed s;
 
     (void)state;
-    skew(&s, 4, 0, .5, 300);
-    for (int i = 0; i < 200; i++) {
-        s.instances[i].wait_max_ns += 1000000;
-        s.instances[i].wait_sum_ns += 1000000;
-    }
+    skew(&s, 2, 0, .5, 300);
+    always_apart(&s);
     assert_within(located(&s), 300, .02);
     assert_int_equal(s.usage.nsamples, 195); /* 5 to warm up */
+    assert_int_equal(s.usage.apart, 0);
+    assert_false(s.instances[0].skewed);
+}
+
+/* Of four, the last one finds what the others could send without it. In a ring
+ * of six steps of 50 us these are the first two: it takes 200 us, always, as it
+ * would if the transfer took no longer. */
+static void test_hopeless_skew_is_a_least(void **state)
+{
+    static struct skewed s;
+
+    (void)state;
+    skew(&s, 4, 0, .5, 200);
+    always_apart(&s);
+    s.trace.arena = ct_arena_new();
+    ct_trace_locate(&s.trace, &s.job);
+    ct_trace_usage(&s.trace, &s.job);
+    assert_int_equal(s.usage.nsamples, 0);
+    assert_int_equal(s.usage.apart, 200);
+    assert_true(s.instances[0].skewed && s.instances[199].skewed);
+    assert_within((double)s.usage.median_ns / 1e3, 200, .02);
+    ct_arena_free(s.trace.arena);
 }
 
 /* Now and then a rank is very late: those calls are told by the others, never
@@ -160,7 +188,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_ranks),
         cmocka_unit_test(test_little_skew),
-        cmocka_unit_test(test_hopeless_skew_is_left_alone),
+        cmocka_unit_test(test_two_ranks_gain_nothing),
+        cmocka_unit_test(test_hopeless_skew_is_a_least),
         cmocka_unit_test(test_very_late_ranks),
         cmocka_unit_test(test_one_way),
     };
