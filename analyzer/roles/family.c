@@ -161,9 +161,12 @@ bool ct_families_cross(const struct ct_job *job, const struct ct_uses *uses,
     const struct ct_comm *cb = &job->comms[uses->uses[b->first].comm];
     int common = 0;
 
-    for (int i = 0; i < ca->nranks; i++)
-        for (int k = 0; k < cb->nranks; k++)
-            common += ca->members[i].process != CT_NONE &&
-                      ca->members[i].process == cb->members[k].process;
+    /* Ranks without a trace, which may be nearly all, are passed over. */
+    for (int i = 0; i < ca->nranks && common <= 1; i++)
+        for (int k = 0; k < cb->nranks; k++) {
+            if (ca->members[i].process == CT_NONE)
+                break;
+            common += ca->members[i].process == cb->members[k].process;
+        }
     return common <= 1;
 }
