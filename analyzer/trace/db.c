@@ -21,6 +21,11 @@
 #define MAX_PATH 4096
 #define FIRST_READ "SELECT 1 FROM sqlite_schema"
 
+/* An op takes less than one step per byte, a packed one some 5. */
+#define STEPS_PER_BYTE 64
+#define STEPS_BESIDE 10000000
+#define STEPS_AT_ONCE 100000
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void setup(void)
@@ -117,6 +122,19 @@ static void harden(sqlite3 *handle)
     sqlite3_busy_timeout(handle, 5000);
 }
 
+static int is_too_long(void *context)
+{
+    struct ct_db *db = context;
+
+    db->steps_left -= STEPS_AT_ONCE;
+    return db->steps_left < 0;
+}
+
+void ct_db_refill(struct ct_db *db)
+{
+    db->steps_left = STEPS_BESIDE + STEPS_PER_BYTE * (int64_t)db->bytes;
+}
+
 static int open_uri(struct ct_db *db, const char *path, const char *options,
                     int mode, const char *sql)
 {
@@ -127,6 +145,7 @@ static int open_uri(struct ct_db *db, const char *path, const char *options,
                         mode | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL))
         return -1;
     harden(db->handle);
+    sqlite3_progress_handler(db->handle, STEPS_AT_ONCE, is_too_long, db);
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? -1 : 0;
 }
 
@@ -278,6 +297,7 @@ int ct_db_open(struct ct_db *db, const char *path, char *reason,
     }
     db->live = writer_lives(path);
     db->bytes = ct_db_bytes(path);
+    ct_db_refill(db);
     if (!open_as_left(db, path) && !mount(db))
         return 0;
     ct_db_reason(db, reason, reason_size);
@@ -297,6 +317,9 @@ void ct_db_reason(const struct ct_db *db, char *reason, size_t reason_size)
 
     if (code == SQLITE_NOTADB)
         snprintf(reason, reason_size, "not a database");
+    else if (code == SQLITE_INTERRUPT)
+        snprintf(reason, reason_size,
+                 "truncated or damaged (it goes on without end)");
     else if (code == SQLITE_CORRUPT)
         snprintf(reason, reason_size, "truncated or damaged (%s)",
                  sqlite3_errmsg(db->handle));

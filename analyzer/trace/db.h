@@ -21,19 +21,24 @@ struct sqlite3_stmt;
 
 struct ct_db {
     struct sqlite3 *handle;
-    bool live;      /* another process holds the file open for writing */
-    uint64_t bytes; /* of the file and its log, when it was opened */
-    bool digest;    /* its packed tables are there as tables (trace/digest.h) */
+    bool live;          /* another process holds the file open for writing */
+    uint64_t bytes;     /* of the file and its log, when it was opened */
+    int64_t steps_left; /* of SQLite's machine (ct_db_refill) */
+    bool digest; /* its packed tables are there as tables (trace/digest.h) */
 };
 
 /* Once per process, before anything else uses SQLite: no shared statistics,
  * which would be a lock between loading threads. */
 void ct_db_setup(void);
 
-/* Returns 0, or -1 and writes why into reason. */
+/* Returns 0, or -1 and writes why into reason. db stays where it is. */
 int ct_db_open(struct ct_db *db, const char *path, char *reason,
                size_t reason_size);
 void ct_db_close(struct ct_db *db);
+
+/* Before a statement that may read all of the file: it fails where it takes
+ * longer than that, since pages are part of a table again and again. */
+void ct_db_refill(struct ct_db *db);
 
 /* Of a database and its log; 0: there is none. */
 uint64_t ct_db_bytes(const char *path);

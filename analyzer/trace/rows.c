@@ -64,6 +64,7 @@ void ct_rows_open(struct ct_rows *rows, struct ct_loader *loader,
                   const char *table, const char *sql)
 {
     *rows = (struct ct_rows){.loader = loader, .table = table};
+    ct_db_refill(&loader->db);
     if (!loader->failed &&
         sqlite3_prepare_v2(loader->db.handle, sql, -1, &rows->stmt, NULL))
         fail_sqlite(loader, table);

@@ -131,6 +131,33 @@ def shared_blocks(path):
     share_leaves(path, "packed")
 
 
+def endless_blocks(path):
+    """Pages that each hold the next one a hundred times, above the blocks:
+    those of a table that is asked for may never come."""
+    table = "packed"
+    db = sqlite3.connect(path)
+    root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?",
+                       (table,)).fetchone()
+    db.close()
+    size, pages = header(path, 16, ">H"), header(path, 28, ">I")
+    with open(path, "r+b") as f:
+        f.seek((root - 1) * size)
+        page = f.read(size)
+        for _ in range(5):
+            f.seek(pages * size)
+            f.write(page)
+            pages += 1
+            cells = [size - 5 * (i + 1) for i in range(100)]
+            page = struct.pack(">BHHHBI", 5, 0, 100, cells[-1], 0, pages)
+            page += struct.pack(">100H", *cells)
+            page = page.ljust(cells[-1], b"\0") + b"".join(
+                struct.pack(">IB", pages, i + 1) for i in reversed(range(100)))
+        f.seek((root - 1) * size)
+        f.write(page)
+        f.seek(28)
+        f.write(struct.pack(">I", pages))
+
+
 def dense(path):
     block = dense_block(4096)
     with_sql(path, "DELETE FROM packed WHERE name = 'op'")
@@ -145,7 +172,8 @@ TRACES = ((ops_everywhere, None), (ordinals, None), (far_apart, None),
           (ranks, None), (shared_rows, "has no room for so many"),
           (shared_text, "has no room for so much text"))
 DIGESTS = ((dense, "packed rows of table op are damaged: block "),
-           (shared_blocks, "has no room for so many"))
+           (shared_blocks, "has no room for so many"),
+           (endless_blocks, "goes on without end"))
 
 
 def run(*words):
