@@ -30,17 +30,14 @@ foreach(name errors help json scale sql golden)
   set_tests_properties(e2e.cli_${name} PROPERTIES LABELS e2e TIMEOUT 120)
 endforeach()
 
-# `ops` of a part of the job beside that of all.
-add_test(NAME e2e.ops_part COMMAND ${PYTHON3} -B
-  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_ops_part.py
-  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
-set_tests_properties(e2e.ops_part PROPERTIES LABELS e2e TIMEOUT 300)
-
-# The whole job beside the truth of what was generated.
-add_test(NAME e2e.match COMMAND ${PYTHON3} -B
-  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_match.py
-  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
-set_tests_properties(e2e.match PROPERTIES LABELS e2e TIMEOUT 300)
+# `ops` of a part of the job beside that of all; the whole job beside the truth
+# of what was generated.
+foreach(name ops_part match)
+  add_test(NAME e2e.${name} COMMAND ${PYTHON3} -B
+    ${CMAKE_CURRENT_LIST_DIR}/e2e/test_${name}.py
+    $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+  set_tests_properties(e2e.${name} PROPERTIES LABELS e2e TIMEOUT 300)
+endforeach()
 
 # Slow links found and priced, and none where there are none; hangs; the price
 # of stragglers.
@@ -51,16 +48,14 @@ foreach(name slow_link hangs few_steps)
   set_tests_properties(e2e.findings_${name} PROPERTIES LABELS e2e TIMEOUT 300)
 endforeach()
 
-# What --steps, --ranks, --from and --to choose.
-add_test(NAME e2e.cli_selection COMMAND ${PYTHON3} -B
-  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_selection.py
-  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
-set_tests_properties(e2e.cli_selection PROPERTIES LABELS e2e TIMEOUT 120)
-# What is left of a job.db when its writing is ended.
-add_test(NAME e2e.cli_ended COMMAND ${PYTHON3} -B
-  ${CMAKE_CURRENT_LIST_DIR}/e2e/test_cli_ended.py
-  $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
-set_tests_properties(e2e.cli_ended PROPERTIES LABELS e2e TIMEOUT 120)
+# What --steps, --ranks, --from and --to choose; what is left of a job.db when
+# its writing is ended.
+foreach(name cli_selection cli_ended)
+  add_test(NAME e2e.${name} COMMAND ${PYTHON3} -B
+    ${CMAKE_CURRENT_LIST_DIR}/e2e/test_${name}.py
+    $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
+  set_tests_properties(e2e.${name} PROPERTIES LABELS e2e TIMEOUT 120)
+endforeach()
 add_test(NAME e2e.kineto COMMAND ${PYTHON3} -B
   ${CMAKE_CURRENT_LIST_DIR}/e2e/test_kineto.py
   $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)
