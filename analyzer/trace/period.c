@@ -26,12 +26,15 @@
 
 #define MIN_OCCURRENCES 3
 /* Of distances, equal within TOLERANCE: an evaluation after every second step
- * lengthens half of them, a checkpoint some more. */
-#define REGULAR_SHARE 0.4
+ * lengthens half of them, a checkpoint after every third some more. */
+#define REGULAR_SHARE 0.25
+
+#define OFTEN 0.4 /* of the segments, that hold the same */
 
 #define TOLERANCE 0.02    /* of the distance, at least one call */
 #define COMMON_SHARE 0.6  /* of all calls: a token too common */
 #define COVERED_SHARE 0.6 /* of the calls that are like those of a step */
+#define QUARTERS 4
 #define MOST_LEVELS 16
 #define NEARLY_ALL 0.95
 #define MOST_OTHERS 8 /* tokens of one period to compare */
@@ -52,17 +55,17 @@ static bool is_near(int64_t distance, int64_t usual)
     return fabs((double)(distance - usual)) <= slack;
 }
 
-/* A quarter, half and three quarters of the distances are not longer than the
- * next three. */
-static void usual_distances(struct ct_places p, int64_t usual[3])
+/* The shortest distance, and those that a quarter, half and three quarters are
+ * not longer than. */
+static void usual_distances(struct ct_places p, int64_t usual[QUARTERS])
 {
     int n = p.n - 1, q, i;
     int64_t *distances = ct_alloc((size_t)n, sizeof(*distances));
 
     for (i = 0; i < n; i++)
         distances[i] = p.at[i + 1] - p.at[i];
-    for (q = 0; q < 3; q++)
-        usual[q] = ct_nth(distances, n, (int64_t)n * (q + 1) / 4);
+    for (q = 0; q < QUARTERS; q++)
+        usual[q] = ct_nth(distances, n, (int64_t)n * q / QUARTERS);
     free(distances);
 }
 
@@ -91,13 +94,13 @@ bool ct_anchor_has(const struct ct_stream *s, struct ct_anchor *anchor,
 bool ct_anchor_regular(const struct ct_stream *s, struct ct_anchor *anchor)
 {
     struct ct_places later = ct_places_of(s, anchor);
-    int64_t usual[3];
+    int64_t usual[QUARTERS];
     int q;
 
     later.at += later.n / 2 - 1;
     later.n -= later.n / 2 - 1;
     usual_distances(later, usual);
-    for (q = 0; q < 3; q++)
+    for (q = 0; q < QUARTERS; q++)
         if (ct_anchor_has(s, anchor, usual[q]))
             return true;
     return false;
@@ -111,6 +114,7 @@ static uint64_t between(const uint64_t *hashes, int first, int last)
 struct segment {
     uint64_t hash;
     int length;
+    int n; /* that hold the same */
 };
 
 static int by_hash(const void *left, const void *right)
@@ -120,52 +124,104 @@ static int by_hash(const void *left, const void *right)
     return (a->hash > b->hash) - (a->hash < b->hash);
 }
 
-/* The multiset that most segments hold that are as long as usual, of several
- * the smallest; how many do. */
-static int usual_segment(const struct ct_stream *s, struct ct_places p,
-                         int64_t distance, uint64_t *hash_p, int *n_p)
+static int at_most(int n, int most)
+{
+    return n < most ? n : most;
+}
+
+/* The rarer counts only where neither is frequent. */
+static bool is_better(const struct segment *a, const struct segment *b,
+                      int often)
+{
+    if (at_most(a->n, often) != at_most(b->n, often))
+        return a->n > b->n;
+    return a->length != b->length ? a->length < b->length : a->n > b->n;
+}
+
+/* The multiset that most segments hold that are as long as usual. A checkpoint
+ * after every other step makes it hardly longer: of those that come often the
+ * shortest is without it. */
+static struct segment usual_segment(const struct ct_stream *s,
+                                    struct ct_places p, int64_t distance,
+                                    int *n_p)
 {
     struct segment *segments = ct_alloc((size_t)p.n, sizeof(*segments));
-    int i, n = 0, run = 0, best = 0, length = 0;
+    struct segment best = {.n = 0};
+    int i, n = 0, often;
 
     for (i = 0; i + 1 < p.n; i++)
         if (is_near(p.at[i + 1] - p.at[i], distance))
             segments[n++] =
                 (struct segment){between(s->hashes, p.at[i] + 1, p.at[i + 1]),
-                                 p.at[i + 1] - p.at[i]};
+                                 p.at[i + 1] - p.at[i], 1};
     qsort(segments, (size_t)n, sizeof(*segments), by_hash);
+    /* Lost records shorten a segment, too. */
+    often = s->lossy ? n : (int)ceil(OFTEN * n);
     for (i = 0; i < n; i++) {
-        const struct segment *segment = &segments[i];
+        struct segment *segment = &segments[i];
 
-        run = i && segment->hash == segment[-1].hash ? run + 1 : 1;
-        if (run > best || (run == best && segment->length < length)) {
-            best = run;
-            length = segment->length;
-            *hash_p = segment->hash;
-        }
+        if (i && segment->hash == segment[-1].hash)
+            segment->n += segment[-1].n;
+        if (is_better(segment, &best, often))
+            best = *segment;
     }
     free(segments);
     *n_p = n;
     return best;
 }
 
+/* Whether the segment after place at, up to last, is a usual one but for calls
+ * before it; these may come after what ends the step before. */
+static bool holds_usual(const struct ct_stream *s, const uint64_t *hashes,
+                        uint64_t usual, int length, int at, int last)
+{
+    int tail;
+
+    for (tail = 0; tail < length; tail++) {
+        const int start = last + 1 + tail - length;
+
+        if (start <= at + tail)
+            return false;
+        if (between(hashes, at + 1, at + tail) + between(hashes, start, last) ==
+            usual)
+            return true;
+        if (!ct_tail_kind(s, at + tail + 1))
+            return false;
+    }
+    return false;
+}
+
+static int count_usual(const struct ct_stream *s,
+                       const struct ct_anchor *anchor)
+{
+    const struct ct_places p = ct_places_of(s, anchor);
+    int i, n = 0;
+
+    for (i = 0; i + 1 < p.n; i++)
+        n += holds_usual(s, s->hashes, anchor->usual, anchor->length, p.at[i],
+                         p.at[i + 1]);
+    return n;
+}
+
 bool ct_anchor_measure(const struct ct_stream *s, struct ct_anchor *anchor)
 {
-    struct ct_places p = ct_places_of(s, anchor);
-    int i = 0, n, equal, left;
+    const struct ct_places p = ct_places_of(s, anchor);
+    int i = 0, n, alike, left;
+    const struct segment usual = usual_segment(s, p, anchor->distance, &n);
 
-    equal = usual_segment(s, p, anchor->distance, &anchor->usual, &n);
-    if (!equal)
+    if (!usual.n)
         return false;
     /* One of the middle: the first may be slow. */
-    for (left = equal / 2;; i++)
-        if (between(s->hashes, p.at[i] + 1, p.at[i + 1]) == anchor->usual &&
+    for (left = usual.n / 2;; i++)
+        if (between(s->hashes, p.at[i] + 1, p.at[i + 1]) == usual.hash &&
             left-- == 0)
             break;
     anchor->at = p.at[i + 1];
-    anchor->length = p.at[i + 1] - p.at[i];
+    anchor->length = usual.length;
+    anchor->usual = usual.hash;
     anchor->usual_kinds = between(s->kind_hashes, p.at[i] + 1, p.at[i + 1]);
-    return equal > 1 && 2 * equal >= n;
+    alike = count_usual(s, anchor);
+    return alike > 1 && 2 * alike >= n;
 }
 
 /* Segments that end with a usual step, its messages of whatever size: an
@@ -180,8 +236,8 @@ static int usual_ends(const struct ct_stream *s, const struct ct_anchor *anchor)
     for (i = 0; i + 1 < p.n; i++) {
         const int last = p.at[i + 1], start = last + 1 - anchor->length;
 
-        n += (start > p.at[i] &&
-              between(s->kind_hashes, start, last) == anchor->usual_kinds) ||
+        n += holds_usual(s, s->kind_hashes, anchor->usual_kinds, anchor->length,
+                         p.at[i], last) ||
              ct_segment_alike(s, anchor, usual, start, last) ||
              ct_segment_alike(s, anchor, usual, p.at[i] + 1, last);
     }
