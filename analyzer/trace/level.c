@@ -7,9 +7,11 @@
  *     one is a part of a step;
  *   - a part of it once more, forward passes of an evaluation, say: it is the
  *     step, if it is whole by itself: sums scalars, or gradients of several
- *     sizes;
+ *     sizes; however many these passes are, if they sum no gradients or call
+ *     nothing else;
  *   - a few small calls: the frequent one is the step if it sums scalars of
- *     its own, else they are the norm of a step.
+ *     its own, else they are the norm of a step; without one in them, they are
+ *     a checkpoint, if the frequent one holds several micro-batches.
  */
 #include <stdlib.h>
 
@@ -34,6 +36,7 @@ struct extra { /* of the rarer one, beside the frequent one */
     bool direction;  /* p2p that the frequent one lacks */
     bool kinds;      /* any of these */
     bool whole_sums; /* large sums of which there are no more */
+    bool scalars;    /* norm, loss, that the frequent one lacks */
     int large, lacking;
     int others;  /* large ones that the frequent one lacks */
     double most; /* of large ones: share of those of the frequent one */
@@ -61,6 +64,11 @@ static void add_more(struct extra *extra, const struct ct_kind *kind, int more,
     extra->most = share > extra->most ? share : extra->most;
 }
 
+static bool is_scalar(const struct ct_kind *kind)
+{
+    return kind->small && kind->reduces && kind->floats;
+}
+
 static struct extra extra_of(const struct ct_stream *s,
                              const struct ct_level *outer,
                              const struct ct_level *inner)
@@ -85,6 +93,7 @@ static struct extra extra_of(const struct ct_stream *s,
         extra.kinds = true;
         extra.others += kind->small ? 0 : more;
         extra.gradients |= kind->sums && !kind->small;
+        extra.scalars |= is_scalar(kind);
         extra.direction |= kind->p2p && more >= extra.times - 1;
     }
     return extra;
@@ -96,20 +105,21 @@ static bool sums_scalars(const struct ct_stream *s,
     int k;
 
     for (k = 0; k < s->nkinds; k++)
-        if (level->calls[k] && s->kinds[k].small && s->kinds[k].reduces &&
-            s->kinds[k].floats)
+        if (level->calls[k] && is_scalar(&s->kinds[k]))
             return true;
     return false;
 }
 
-static bool has_p2p(const struct ct_stream *s, const struct ct_level *level)
+/* How often each message comes at least; 0: there are none. */
+static int times_of_messages(const struct ct_stream *s,
+                             const struct ct_level *level)
 {
-    int k;
+    int k, n = 0;
 
     for (k = 0; k < s->nkinds; k++)
-        if (level->calls[k] && s->kinds[k].p2p)
-            return true;
-    return false;
+        if (level->calls[k] && s->kinds[k].p2p && (!n || level->calls[k] < n))
+            n = level->calls[k];
+    return n;
 }
 
 static int large_calls(const struct ct_stream *s, const struct ct_level *level)
@@ -149,15 +159,21 @@ struct verdict {
 /* Only a few small calls tell them apart. */
 static struct verdict by_small(const struct ct_stream *s,
                                const struct ct_level *outer,
-                               const struct ct_level *inner)
+                               const struct ct_level *inner,
+                               const struct extra *extra)
 {
+    const int messages = times_of_messages(s, inner);
+
     if (sums_scalars(s, inner))
         return (struct verdict){true, LIKELY, NULL};
     if (inner->sizes >= DDP_BUCKETS && !inner->scatters)
         return (struct verdict){true, PLAUSIBLE,
                                 "gradients are summed more often than scalars"};
-    if (has_p2p(s, inner))
+    if (messages && extra->scalars)
         return (struct verdict){false, LIKELY, NULL};
+    if (messages)
+        return (struct verdict){messages > 1, PLAUSIBLE,
+                                "only a small call tells a step from a part"};
     if (pause_after(s, outer) > pause_after(s, inner))
         return (struct verdict){false, PLAUSIBLE,
                                 "only a small call tells a step from a part"};
@@ -188,14 +204,16 @@ static struct verdict weigh(const struct ct_stream *s,
     if (extra.lacking > PART * extra.times * large)
         return (struct verdict){false, LIKELY, NULL};
     if (extra.large > PART * large) {
-        if (extra.most < FORWARD_SHARE &&
-            (sums_scalars(s, inner) || (inner->sizes > 1 && extra.whole_sums)))
+        if (sums_scalars(s, inner) &&
+            (extra.most < FORWARD_SHARE || extra.whole_sums || !extra.kinds))
+            return (struct verdict){true, LIKELY, NULL};
+        if (extra.most < FORWARD_SHARE && inner->sizes > 1 && extra.whole_sums)
             return (struct verdict){true, LIKELY, NULL};
         return (struct verdict){false, LIKELY, NULL};
     }
     if (!extra.kinds)
         return (struct verdict){true, LIKELY, NULL};
-    return by_small(s, outer, inner);
+    return by_small(s, outer, inner, &extra);
 }
 
 bool ct_stream_period(const struct ct_stream *s, int steps,
