@@ -18,13 +18,19 @@
 #define LONG_PART 3
 #define FEW_CALLS 3
 
+/* Of the time of a way, that nothing is communicated: on one that computes at
+ * least, on one that does not at most, of the most of any also. */
+#define COMPUTING 0.3
+#define DENSE 0.1
+
 /* Way from each occurrence of a once-per-step token to the next of any. */
 struct way {
     int token, n;
     struct ct_anchor anchor; /* at the token */
     int64_t *calls, *ns;
+    int64_t *idle; /* time on it that nothing is communicated */
     int64_t *sums; /* kinds of large sums on it, and at its end */
-    int64_t median_calls, median_ns, median_sums;
+    int64_t median_calls, median_ns, median_idle, median_sums;
 };
 
 /* Sets once[token] for tokens that occur exactly once in most steps. */
@@ -107,6 +113,7 @@ static void begin_ways(const struct ct_stream *s,
         way->n = 0;
         way->calls = ct_alloc(room, sizeof(*way->calls));
         way->ns = ct_alloc(room, sizeof(*way->ns));
+        way->idle = ct_alloc(room, sizeof(*way->idle));
         way->sums = ct_alloc(room, sizeof(*way->sums));
         way_of[t] = (*n_p)++;
     }
@@ -129,6 +136,23 @@ static int count_sums(const struct ct_stream *s, int first, int last, int *seen,
         seen[kind] = mark;
     }
     return n;
+}
+
+/* Time between the ends and begins of the calls after first, until last. */
+static int64_t idle_between(const struct ct_stream *s, int first, int last)
+{
+    int64_t end = ct_stream_end(s, first), idle = 0;
+    int o;
+
+    for (o = first + 1; o <= last; o++) {
+        const int64_t begin = ct_stream_begin(s, o);
+
+        if (begin > end)
+            idle += begin - end;
+        if (o < last && ct_stream_end(s, o) > end)
+            end = ct_stream_end(s, o);
+    }
+    return idle;
 }
 
 static int collect_ways(const struct ct_stream *s,
@@ -154,6 +178,7 @@ static int collect_ways(const struct ct_stream *s,
             continue;
         from->calls[from->n] = o - last;
         from->sums[from->n] = count_sums(s, last + 1, o, seen, o);
+        from->idle[from->n] = idle_between(s, last, o);
         from->ns[from->n++] = ct_stream_begin(s, o) - ct_stream_end(s, last);
         last = o;
     }
@@ -191,36 +216,76 @@ static void settle(struct way *way)
 
     way->median_calls = way->n ? ct_nth(way->calls, way->n, middle) : 0;
     way->median_ns = way->n ? ct_nth(way->ns, way->n, middle) : 0;
+    way->median_idle = way->n ? ct_nth(way->idle, way->n, middle) : 0;
     way->median_sums = way->n ? ct_nth(way->sums, way->n, middle) : 0;
     free(way->calls);
     free(way->ns);
+    free(way->idle);
     free(way->sums);
 }
 
 /* In calls or in time: a pure data-parallel step is all once-per-step calls. */
-static bool is_long(const struct way *way, int64_t most_calls, int64_t most_ns)
+static bool is_long(const struct way *way, const struct way *most)
 {
-    return (most_calls > FEW_CALLS &&
-            LONG_PART * way->median_calls >= most_calls) ||
-           LONG_PART * way->median_ns >= most_ns;
+    return (way->median_calls > FEW_CALLS &&
+            LONG_PART * way->median_calls >= most->median_calls) ||
+           LONG_PART * way->median_ns >= most->median_ns;
+}
+
+static double share(int64_t part, int64_t all)
+{
+    return all > 0 ? (double)part / (double)all : 0;
+}
+
+/* Calls that follow each other at once, or only after waits, are no pass. */
+static bool is_dense(const struct way *way, const struct way *most)
+{
+    return share(way->median_idle, way->median_ns) < DENSE &&
+           share(way->median_idle, most->median_idle) < DENSE;
+}
+
+static void add_most(struct way *most, const struct way *way)
+{
+    if (way->median_calls > most->median_calls)
+        most->median_calls = way->median_calls;
+    if (way->median_ns > most->median_ns)
+        most->median_ns = way->median_ns;
+    if (way->median_idle > most->median_idle)
+        most->median_idle = way->median_idle;
+}
+
+/* Only the long ways are left; where one of them computes, as a forward pass
+ * does, not those that do not. Returns their number. */
+static int choose_ways(struct way *ways, int n)
+{
+    struct way most = {.n = 0};
+    bool computes = false;
+    int i, k = 0, left = 0;
+
+    for (i = 0; i < n; i++)
+        add_most(&most, &ways[i]);
+    for (i = 0; i < n; i++)
+        if (is_long(&ways[i], &most)) {
+            computes |=
+                share(ways[i].median_idle, ways[i].median_ns) >= COMPUTING;
+            ways[k++] = ways[i];
+        }
+    for (i = 0; i < k; i++)
+        if (!computes || !is_dense(&ways[i], &most))
+            ways[left++] = ways[i];
+    return left;
 }
 
 static void move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
 {
     struct way *ways = ct_alloc((size_t)s->ntokens, sizeof(*ways));
-    int64_t most_calls = 0, most_ns = 0;
     int i, n = collect_ways(s, anchor, ways), best = CT_NONE;
 
-    for (i = 0; i < n; i++) {
-        settle(&ways[i]);
-        if (ways[i].median_calls > most_calls)
-            most_calls = ways[i].median_calls;
-        if (ways[i].median_ns > most_ns)
-            most_ns = ways[i].median_ns;
-    }
     for (i = 0; i < n; i++)
-        if (is_long(&ways[i], most_calls, most_ns) &&
-            (best == CT_NONE || ends_rather(s, &ways[i], &ways[best])))
+        settle(&ways[i]);
+    n = choose_ways(ways, n);
+    for (i = 0; i < n; i++)
+        if (best == CT_NONE || ends_rather(s, &ways[i], &ways[best]))
             best = i;
     if (best != CT_NONE)
         *anchor = ways[best].anchor;
@@ -296,5 +361,7 @@ bool ct_stream_anchor(const struct ct_stream *s, int steps,
         return false;
     move_to_end(s, &period->anchor);
     add_tail(s, &period->anchor);
+    if (!period->anchor.after)
+        ct_anchor_begin(s, &period->anchor);
     return true;
 }

@@ -7,6 +7,7 @@
  *   segment.c  stretches of the sequence, compared
  *   level.c    which of that is a step
  *   anchor.c   where a step ends
+ *   begin.c    where it begins
  *   cut.c      steps from it
  *   micro.c    what repeats inside a step
  *   train.c    whether it is one
@@ -128,6 +129,9 @@ bool ct_anchor_regular(const struct ct_stream *stream,
 bool ct_anchor_measure(const struct ct_stream *stream,
                        struct ct_anchor *anchor);
 
+/* Leaves out of the usual step what is called before some steps only. */
+void ct_anchor_begin(const struct ct_stream *stream, struct ct_anchor *anchor);
+
 /* Calls of each kind among first..last, places in the sequence. */
 int *ct_segment_kinds(const struct ct_stream *stream, int first, int last);
 /* Whether first..last is what usually is a step, but for a few calls where
@@ -182,7 +186,7 @@ struct ct_micro ct_stream_micro(const struct ct_stream *stream,
 
 /* Numbers the steps of all processes of job: what ran together has one number.
  * Returns the share of the evidence that agrees; *certain_p: where steps begin
- * and end does not depend on records that are lost. */
+ * and end does not depend on records that are lost, nor on whom one asks. */
 double ct_steps_number(struct ct_trace *trace, struct ct_job *job,
                        bool *certain_p);
 
