@@ -188,6 +188,21 @@ static void settle(struct edges *e, struct ct_process *p)
     }
 }
 
+/* Whether a process that came to its end has calls after its last step that are
+ * in a later one of others: it lost the end of that. */
+static bool lacks_last(const struct edges *e, const struct ct_process *p)
+{
+    const struct ct_step_row *last = p->steps + p->nsteps - 1;
+    int o;
+
+    if (p->end_ns == CT_NO_TIME || !p->nsteps)
+        return false;
+    for (o = last->last_op + 1; o < p->nops; o++)
+        if (number_at(e, p, o) > last->number)
+            return true;
+    return false;
+}
+
 bool ct_steps_settle_edges(const struct ct_trace *trace,
                            const struct ct_job *job, const int *numbers)
 {
@@ -196,8 +211,12 @@ bool ct_steps_settle_edges(const struct ct_trace *trace,
     int i;
 
     count_kinds(&e);
-    for (i = 0; i < job->nprocesses; i++)
-        settle(&e, &trace->processes[job->processes[i]]);
+    for (i = 0; i < job->nprocesses; i++) {
+        struct ct_process *p = &trace->processes[job->processes[i]];
+
+        settle(&e, p);
+        e.certain &= !lacks_last(&e, p);
+    }
     free(e.steady);
     free(e.other);
     return e.certain;

@@ -10,12 +10,15 @@
 
 #define WHOLE 256 /* calls of a step that are all looked at */
 #define ENDS 64   /* else so many at each end */
+#define FEW 0.1   /* of the steps, that processes may not agree on */
 
 struct numbering {
     struct ct_trace *trace;
     struct ct_job *job;
     int *number; /* per instance: of the step it is part of, CT_BETWEEN */
     int64_t votes, agreeing;
+    int rows;     /* sure steps */
+    int contrary; /* of them, with a call that others have in another one */
 };
 
 static struct ct_process *process_of(const struct numbering *n, int i)
@@ -37,6 +40,7 @@ static void mark(struct numbering *n, const struct ct_process *p,
                  const struct ct_step_row *row)
 {
     const int number = ct_row_is_step(row) ? row->number : CT_BETWEEN;
+    bool contrary = false;
     int o;
 
     for (o = row->first_op; o <= row->last_op; o = next_op(row, o)) {
@@ -50,6 +54,11 @@ static void mark(struct numbering *n, const struct ct_process *p,
             continue;
         n->votes++;
         n->agreeing += n->number[instance] == number;
+        contrary |= n->number[instance] != number;
+    }
+    if (row->sure && number != CT_BETWEEN) {
+        n->rows++;
+        n->contrary += contrary;
     }
 }
 
@@ -157,7 +166,8 @@ double ct_steps_number(struct ct_trace *trace, struct ct_job *job,
     for (i = 0; i < job->nprocesses; i++)
         if (!done[i])
             count_up(process_of(&n, i), 0);
-    *certain_p = ct_steps_settle_edges(trace, job, n.number);
+    *certain_p = ct_steps_settle_edges(trace, job, n.number) &&
+                 n.contrary <= FEW * n.rows;
     free(n.number);
     free(done);
     return n.votes ? (double)n.agreeing / (double)n.votes : 1;

@@ -45,6 +45,7 @@ struct cutting {
     struct ct_job *job;
     struct found *found; /* per process of the job */
     int expected;        /* steps to look for; 0: any */
+    bool uncertain;      /* processes were sure of different ones */
     enum ct_step_kind kind;
 };
 
@@ -172,6 +173,23 @@ static bool agrees(const struct ct_process *p, int expected)
     return steps > 0 && steps >= fewest && steps <= expected + 1;
 }
 
+/* Whether too many that found a period by themselves found another. */
+static bool disagree(const struct cutting *c, int expected)
+{
+    double all = 0, agreeing = 0;
+    int i;
+
+    for (i = 0; i < c->job->nprocesses; i++) {
+        const struct found *f = &c->found[i];
+
+        if (!f->any)
+            continue;
+        all += f->confidence;
+        agreeing += agrees(process_at(c, i), expected) ? f->confidence : 0;
+    }
+    return agreeing < AGREEING_SHARE * all;
+}
+
 /* Processes that found another period look for the common one. */
 static void search_again(struct cutting *c, int expected)
 {
@@ -216,6 +234,7 @@ static bool agree(struct cutting *c)
         no_steps(c, CT_NO_PERIOD);
         return false;
     }
+    c->uncertain = disagree(c, expected);
     search_again(c, expected);
     for (i = 0; i < c->job->nprocesses; i++) {
         struct ct_process *p = process_at(c, i);
@@ -380,7 +399,7 @@ static void find_steps(struct cutting *c)
     }
     job->step_confidence *= confidence_of(c, &doubt);
     job->step_confidence *= ct_steps_number(c->trace, job, &certain);
-    if (!certain)
+    if (!certain || c->uncertain)
         job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
     if (job->nsteps < MANY_STEPS)
         job->step_confidence *= 1 - .05 * (MANY_STEPS - job->nsteps);
@@ -392,7 +411,8 @@ static void find_steps(struct cutting *c)
         return;
     }
     find_warm_ups(c);
-    find_micro_batches(c);
+    if (!c->uncertain)
+        find_micro_batches(c);
 }
 
 /* Share of the calls since the first forward pass that is in any. */

@@ -58,6 +58,9 @@ struct calls {             /* of a step */
     int ncomms;            /* of those */
     int sizes, sums;       /* of large sums; all */
     int large;             /* tokens */
+    bool once;             /* any of them is called once */
+    int comm;              /* of one of them */
+    bool comms;            /* not all are on that */
     int gathers, scatters, reduces;
     bool scalars;  /* of floats: norm, loss */
     bool smallest; /* any sum of a handful of bytes */
@@ -75,6 +78,9 @@ static void add_class(const struct ct_stream *s, int class, struct calls *calls)
     calls->scalars |= kind->small && kind->reduces && kind->floats;
     calls->smallest |= kind->small && kind->reduces;
     calls->sums += kind->sums;
+    if (!kind->small && calls->comm == CT_NONE)
+        calls->comm = row->comm;
+    calls->comms |= !kind->small && calls->comm != row->comm;
     if (!kind->sums || kind->small || kind->scatters)
         return;
     calls->sizes++;
@@ -91,7 +97,8 @@ static struct calls calls_of(const struct ct_stream *s,
     struct calls calls = {
         .n = ct_alloc((size_t)s->ntokens, sizeof(*calls.n)),
         .tokens = ct_alloc((size_t)s->ntokens, sizeof(*calls.tokens)),
-        .summed = ct_alloc((size_t)p->ncomms, sizeof(*calls.summed))};
+        .summed = ct_alloc((size_t)p->ncomms, sizeof(*calls.summed)),
+        .comm = CT_NONE};
     int o, c;
 
     for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++) {
@@ -103,6 +110,8 @@ static struct calls calls_of(const struct ct_stream *s,
         calls.scatters += kind->scatters;
         calls.reduces += kind->sums && !kind->scatters && !kind->small;
     }
+    for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++)
+        calls.once |= calls.n[s->token_at[o]] == 1 && !ct_kind_at(s, o)->small;
     for (c = 0; c < p->nclasses; c++)
         add_class(s, c, &calls);
     return calls;
@@ -135,6 +144,9 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
     struct calls calls = calls_of(s, anchor);
     bool equal;
     const bool back = comes_back(s, calls.n, &equal);
+    /* Of activations alone, summed in one group, a step may be several, and
+     * the scalar that of the evaluation after them. */
+    const bool whole = calls.once || calls.comms || back;
 
     release(&calls);
     *doubt_p = NULL;
@@ -142,13 +154,13 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
         *doubt_p = "they hold more passes forward than backward";
         return OPEN;
     }
-    if (calls.scalars && calls.large > 1)
+    if (calls.scalars && calls.large > 1 && whole)
         return 1;
     if (calls.sizes >= DDP_SIZES ||
         (calls.ncomms > 1 && calls.reduces != calls.scatters))
         return LIKELY;
     if (calls.scalars) {
-        *doubt_p = "but for scalars all their calls are alike";
+        *doubt_p = "but for scalars all their calls are repeated";
         return PLAUSIBLE;
     }
     if (back) {

@@ -281,7 +281,7 @@ static const struct job jobs[] = {
 };
 
 struct tally {
-    int n, exact, all, sure, micro[3];
+    int n, exact, all, sure, told, micro[3];
 };
 
 static void add(struct tally *tally, const struct job *job)
@@ -293,6 +293,7 @@ static void add(struct tally *tally, const struct job *job)
     tally->all += v.kinds;
     tally->micro[1 + v.micro_batches]++;
     tally->sure += !v.steps && v.confidence >= SURE;
+    tally->told += v.steps && v.confidence >= SURE;
     if (!v.steps || !v.kinds || v.micro_batches < 0)
         printf("%s, %s, micro-batches %s, confidence %.2f: '%s' %d %d\n",
                v.steps ? "steps exact" : "steps NOT exact",
@@ -306,10 +307,10 @@ static void add(struct tally *tally, const struct job *job)
 
 static void check(const struct tally *t)
 {
-    printf("of %d jobs: steps exact in %d, with warm-up, evaluations and "
-           "checkpoints in %d; wrong and sure %d; micro-batches right in %d, "
-           "not told in %d, wrong in %d\n",
-           t->n, t->exact, t->all, t->sure, t->micro[2], t->micro[1],
+    printf("of %d jobs: steps exact in %d, surely so in %d, with warm-up, "
+           "evaluations and checkpoints in %d; wrong and sure %d; "
+           "micro-batches right in %d, not told in %d, wrong in %d\n",
+           t->n, t->exact, t->told, t->all, t->sure, t->micro[2], t->micro[1],
            t->micro[0]);
     assert_int_equal(t->sure, 0);
     assert_int_equal(t->micro[0], 0);
