@@ -111,7 +111,8 @@ void ct_clock_fit(struct ct_tie *tie);
 
 /* Takes out of a tie by collectives what all ends have in common, as far as
  * messages between the two clocks (their tie) tell better. True: these tell all
- * of it better. */
+ * of it better. Messages whose way there is not as long as the way back tell
+ * what no end allows: then nobody knows, and the tie may be off by as much. */
 bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
 
 /* What a piece says. */

@@ -406,6 +406,32 @@ static void test_late_receivers(void **state)
     files_close(trace, job.folder);
 }
 
+/* A way there that is shorter than the way back, which messages alone do not
+ * show: what they tell is more than the ends of a few collectives allow. */
+static void test_unequal_ways(void **state)
+{
+    struct job job = {.nhosts = 2,
+                      .per_host = 1,
+                      .hosts = {{.ahead_s = 1000}, {.ahead_s = 2000}},
+                      .seed = 9};
+    struct ct_trace *trace;
+    int i;
+
+    (void)state;
+    begin(&job);
+    for (i = 0; i < 200; i++) {
+        if (i % 30 == 0)
+            reduce(&job, i / 30, S * i / 10 + 2e7, 100e3, 30e3);
+        send(&job, 0, 1, i, S * i / 10, 100e3, 1e6);
+        send(&job, 1, 0, i, S * i / 10 + 1e7, 300e3, 1e6);
+    }
+    trace = end(&job);
+    assert_true(ct_clocks_are_tied(&trace->jobs[0]));
+    assert_true(off_by(&job, trace, 0, 20) < 15e3);
+    assert_true(trace->jobs[0].clocks[1].error_ns > 90e3);
+    files_close(trace, job.folder);
+}
+
 /* Times of one boot are of one clock, but for what shows that they are not. */
 static void test_one_boot(void **state)
 {
@@ -484,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_far_apart),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_late_receivers),
+        cmocka_unit_test(test_unequal_ways),
         cmocka_unit_test(test_one_boot),
         cmocka_unit_test(test_contradiction),
     };
