@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct sums {          /* of a communicator */
-    bool some, others; /* of its ranks: those, and others */
-    double wait_ns[2]; /* of others, of those; and their steps */
-    int64_t steps[2];
-    int seen; /* process that was counted last */
+struct sums {           /* of a communicator */
+    bool some, others;  /* of its ranks: those, and others */
+    double least_ns[2]; /* that one of others, of those waits per step */
+    double now_ns;      /* the process that is being walked, in all */
+    bool calls;         /* it does */
 };
 
 struct keeping {
@@ -50,7 +50,7 @@ static bool begin(struct keeping *k)
     for (int i = 0; i < job->ncomms; i++) {
         const struct ct_comm *comm = &job->comms[i];
 
-        k->sums[i].seen = CT_NONE;
+        k->sums[i].least_ns[0] = k->sums[i].least_ns[1] = INFINITY;
         for (int r = 0; r < comm->nranks; r++) {
             const int process = comm->members[r].process;
 
@@ -64,12 +64,11 @@ static bool begin(struct keeping *k)
     return true;
 }
 
-static void add_op(struct keeping *k, int process, int o, int steps)
+static void add_op(struct keeping *k, int process, int o)
 {
     const struct ct_process *p = &k->c->trace->processes[process];
     const struct ct_op_row *op = &p->ops[o];
     struct sums *sums = &k->sums[p->comms[p->classes[op->cls].comm].comm];
-    const bool it = k->those[process];
     struct ct_op_cost cost;
 
     if (!sums->some || !sums->others || op->instance == CT_NONE ||
@@ -77,10 +76,23 @@ static void add_op(struct keeping *k, int process, int o, int steps)
         ct_op_graph(p, op) != CT_NONE ||
         !ct_op_cost(k->c->trace, process, o, &cost))
         return;
-    sums->wait_ns[it] += (double)cost.wait_ns;
-    if (sums->seen != process)
-        sums->steps[it] += steps;
-    sums->seen = process;
+    sums->now_ns += (double)cost.wait_ns;
+    sums->calls = true;
+}
+
+static void end_process(struct keeping *k, int process, int steps)
+{
+    const struct ct_process *p = &k->c->trace->processes[process];
+    const bool it = k->those[process];
+
+    for (int i = 0; i < p->ncomms; i++) {
+        struct sums *sums = &k->sums[p->comms[i].comm];
+
+        if (sums->calls)
+            sums->least_ns[it] = fmin(sums->least_ns[it], sums->now_ns / steps);
+        sums->now_ns = 0;
+        sums->calls = false;
+    }
 }
 
 static void add_process(struct keeping *k, int process)
@@ -88,12 +100,14 @@ static void add_process(struct keeping *k, int process)
     const struct ct_process *p = &k->c->trace->processes[process];
     int steps = 0;
 
-    for (int s = 0; s < p->nsteps; s++)
-        steps += p->steps[s].kind == CT_STEP_STEADY;
-    for (int s = 0; s < p->nsteps; s++)
-        if (p->steps[s].kind == CT_STEP_STEADY)
-            for (int o = p->steps[s].first_op; o <= p->steps[s].last_op; o++)
-                add_op(k, process, o, steps);
+    for (int s = 0; s < p->nsteps; s++) {
+        if (p->steps[s].kind != CT_STEP_STEADY)
+            continue;
+        steps++;
+        for (int o = p->steps[s].first_op; o <= p->steps[s].last_op; o++)
+            add_op(k, process, o);
+    }
+    end_process(k, process, steps);
 }
 
 static double most(const struct keeping *k)
@@ -101,11 +115,10 @@ static double most(const struct keeping *k)
     double most = NAN;
 
     for (int i = 0; i < k->c->job->ncomms; i++) {
-        const struct sums *s = &k->sums[i];
+        const double *least_ns = k->sums[i].least_ns;
 
-        if (s->steps[0] && s->steps[1])
-            most = fmax(most, s->wait_ns[0] / (double)s->steps[0] -
-                                  s->wait_ns[1] / (double)s->steps[1]);
+        if (!isinf(least_ns[0]) && !isinf(least_ns[1]))
+            most = fmax(most, least_ns[0] - least_ns[1]);
     }
     return most;
 }

@@ -6,9 +6,9 @@
 
 #include "findings/rules.h"
 
-/* Per steady step, in the tensor- or data-parallel communicator where that is
- * most; NAN: there is none that holds both. those: per process of the trace.
- * False only without memory. */
+/* Each of the others at least, per steady step, in the tensor- or data-parallel
+ * communicator where that is most; NAN: there is none that holds both. those:
+ * per process of the trace. False only without memory. */
 bool ct_kept_waiting(const struct ct_case *c, const bool *those, double *ns_p);
 
 /* Ranks of its communicator do the same work in that usage, so that the last

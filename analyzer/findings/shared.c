@@ -24,6 +24,15 @@ struct tallies {
     int *seen;             /* per node: way that came last */
 };
 
+static size_t most_ranks(const struct ct_job *job)
+{
+    int most = 0;
+
+    for (int i = 0; i < job->ncomms; i++)
+        most = job->comms[i].nranks > most ? job->comms[i].nranks : most;
+    return (size_t)most;
+}
+
 static bool begin(struct tallies *t, const struct ct_ways *ways)
 {
     const struct ct_job *job = t->c->job;
@@ -35,7 +44,7 @@ static bool begin(struct tallies *t, const struct ct_ways *ways)
     t->pairs = calloc((size_t)ways->n + 1, sizeof *t->pairs);
     t->node_ranks = calloc(nodes, sizeof *t->node_ranks);
     t->seen = calloc(nodes, sizeof *t->seen);
-    t->processes = malloc(processes * sizeof *t->processes);
+    t->processes = malloc((most_ranks(job) + 1) * sizeof *t->processes);
     if (!t->ranks || !t->nodes || !t->pairs || !t->node_ranks || !t->seen ||
         !t->processes)
         return false;

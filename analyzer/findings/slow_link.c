@@ -131,8 +131,8 @@ static bool find_shared(struct search *s, struct ct_slow *slow)
     return true;
 }
 
-/* The worst of those that share nothing. That it is slow is certain only where
- * most that are alike are not. */
+/* The worst of those that share nothing, and all that only the reference shows.
+ * That it is slow is certain only where most that are alike are not. */
 static void find_lone(struct search *s, struct ct_slow *slow)
 {
     int worst = CT_NONE;
@@ -142,8 +142,12 @@ static void find_lone(struct search *s, struct ct_slow *slow)
             (worst == CT_NONE ||
              s->ways.rows[i].excess_ns > s->ways.rows[worst].excess_ns))
             worst = i;
-    if (worst != CT_NONE)
-        take(s, worst, slow);
+    for (int i = 0; worst != CT_NONE && i < s->ways.n; i++)
+        if (i == worst ||
+            (s->slow[i] && s->ways.rows[worst].by_reference &&
+             s->ways.rows[i].by_reference &&
+             s->ways.rows[i].network == s->ways.rows[worst].network))
+            take(s, i, slow);
 }
 
 static double confidence(const struct ct_slow *slow)

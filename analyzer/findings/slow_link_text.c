@@ -79,10 +79,15 @@ static void say_times(const struct ct_case *c, const struct ct_way *way,
 
     ct_bytes_text((double)u->bytes, size, sizeof size);
     ct_link_text(u->link, u->speed, link, sizeof link);
-    add(row, "%s of %s over %s: %s us, where %d like it take %s us",
+    add(row, "%s of %s over %s: %s us",
         ct_is_p2p(u->base) ? "send/recv" : ct_op_infos[u->base].name, size,
-        link, CT_NUM(way->own_ns / 1e3, 3), way->alike - 1,
-        CT_NUM(way->usual_ns / 1e3, 3));
+        link, CT_NUM(way->own_ns / 1e3, 3));
+    if (way->by_reference)
+        add(row, ", where it takes %s us in the reference",
+            CT_NUM(way->usual_ns / 1e3, 3));
+    else
+        add(row, ", where %d like it take %s us", way->alike - 1,
+            CT_NUM(way->usual_ns / 1e3, 3));
 }
 
 static void advise(const struct ct_slow *slow, struct ct_finding_row *row)
@@ -99,21 +104,24 @@ static void advise(const struct ct_slow *slow, struct ct_finding_row *row)
 void ct_slow_tell(const struct ct_case *c, const struct ct_slow *slow,
                   struct ct_finding_row *row)
 {
+    const char *others = slow->worst->by_reference ? "in the reference"
+                                                   : "the same ones of others";
     char way[160];
 
     name_shared(c, slow, row->who, sizeof row->who);
     name_way(c, slow->worst, way, sizeof way);
-    if (slow->shared.kind == CT_SHARED_NOTHING)
+    if (slow->ways == 1)
+        add(row, "transfers between %s take longer than %s: ", way, others);
+    else if (slow->shared.kind == CT_SHARED_NOTHING)
         add(row,
-            "transfers between %s take longer than the same ones of "
-            "others: ",
-            way);
+            "transfers of %d groups or pairs of ranks take longer than %s; "
+            "worst between %s: ",
+            slow->ways, others, way);
     else
         add(row,
-            "transfers of %d groups or pairs of ranks take longer than "
-            "the same ones of others, and what they share is %s; worst "
-            "between %s: ",
-            slow->ways, row->who, way);
+            "transfers of %d groups or pairs of ranks take longer than %s, and "
+            "what they share is %s; worst between %s: ",
+            slow->ways, others, row->who, way);
     say_times(c, slow->worst, row);
     add(row,
         "; waiting for late ranks is not in it. %s ms of each %s are lost, "

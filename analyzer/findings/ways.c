@@ -2,20 +2,16 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "findings/medians.h"
 #include "findings/price.h"
-#include "trace/clocks.h"
 #include "trace/intern.h"
 #include "trace/links.h"
-#include "trace/match.h"
-#include "trace/select.h"
 
-#define LEAST_TRANSFERS 10
 #define LONGER 1.3 /* than the others, surely */
-#define NO_PEER (-2)
-#define SEVERAL (-3)
-#define SURE_OF_MEDIAN 2 /* times sqrt(n): four standard errors of its rank */
+#define LATE .4    /* more, per transfer by which the wait is longer */
+#define MOST_LATE 3
+#define NINETY_PERCENT 1.64 /* standard errors */
 
 /* What transfers have to have in common; no padding. */
 struct kind_key {
@@ -31,7 +27,7 @@ struct way_key { /* no padding */
 
 struct measured { /* a usage */
     int usage, kind, way;
-    double low_ns, ns, high_ns; /* median, and where it surely is */
+    struct ct_median median;
 };
 
 struct comparison {
@@ -40,120 +36,11 @@ struct comparison {
     struct ct_ways *ways;
     int n;
     struct measured *measured;
-    bool *mixed;     /* per usage: in groups with messages of other pairs */
-    int64_t *others; /* transfers that are no samples, by usage, */
-    int64_t *ends;   /* where those of each end */
-    int64_t *work;
 };
 
 static bool is_p2p(const struct ct_usage *usage)
 {
     return usage->src != CT_NONE && usage->dst != CT_NONE;
-}
-
-/* Messages, and what was in groups. Not all of them are samples of a usage;
- * where those are few, between likes they serve. */
-static bool is_other(const struct ct_instance *i)
-{
-    return (i->grouped || i->base == CT_OP_SEND) &&
-           (!i->estimated || i->base == CT_OP_SEND) &&
-           i->transfer_ns != CT_NO_TIME && !i->bound && !i->overlapped &&
-           !i->skewed && !i->mismatch;
-}
-
-/* What a message of a group takes shows in all of it, and so does a wait. */
-static bool mark_mixed(struct comparison *x, const struct ct_process *p)
-{
-    int *peers = malloc(((size_t)p->nlaunches + 1) * sizeof *peers);
-
-    for (int i = 0; peers && i < p->nlaunches; i++)
-        peers[i] = NO_PEER;
-    for (int pass = 0; peers && pass < 2; pass++)
-        for (int o = 0; o < p->nops; o++) {
-            const struct ct_op_row *op = &p->ops[o];
-            const int peer = p->classes[op->cls].peer;
-
-            if (op->launch == CT_NONE || op->instance == CT_NONE)
-                continue;
-            if (peers[op->launch] == NO_PEER)
-                peers[op->launch] = peer;
-            else if (peers[op->launch] != peer)
-                peers[op->launch] = SEVERAL;
-            if (pass && peers[op->launch] == SEVERAL)
-                x->mixed[x->c->job->instances[op->instance].usage] = true;
-        }
-    free(peers);
-    return peers != NULL;
-}
-
-static bool find_mixed(struct comparison *x)
-{
-    const struct ct_job *job = x->c->job;
-    bool good;
-
-    x->mixed = calloc((size_t)job->nusages + 1, sizeof *x->mixed);
-    good = x->mixed != NULL;
-    for (int i = 0; good && i < job->nprocesses; i++)
-        good = mark_mixed(x, &x->c->trace->processes[job->processes[i]]);
-    return good;
-}
-
-static bool gather_others(struct comparison *x)
-{
-    const struct ct_job *job = x->c->job;
-    int64_t total = 0;
-
-    x->ends = calloc((size_t)job->nusages + 1, sizeof *x->ends);
-    for (int i = 0; x->ends && i < job->ninstances; i++)
-        if (is_other(&job->instances[i]))
-            x->ends[job->instances[i].usage + 1]++;
-    for (int u = 0; x->ends && u < job->nusages; u++)
-        total = x->ends[u + 1] += x->ends[u];
-    x->others = malloc(((size_t)total + 1) * sizeof *x->others);
-    if (!x->ends || !x->others)
-        return false;
-    for (int i = 0; i < job->ninstances; i++)
-        if (is_other(&job->instances[i]))
-            x->others[x->ends[job->instances[i].usage]++] =
-                job->instances[i].transfer_ns;
-    return true;
-}
-
-/* How far a message may have taken more or less by the clocks of its ends. */
-static double clock_error(const struct ct_case *c, const struct ct_usage *u)
-{
-    const struct ct_member *members = c->job->comms[u->comm].members;
-    const struct ct_process *from, *to;
-
-    if (!is_p2p(u))
-        return 0;
-    if (members[u->src].process == CT_NONE ||
-        members[u->dst].process == CT_NONE)
-        return INFINITY;
-    from = &c->trace->processes[members[u->src].process];
-    to = &c->trace->processes[members[u->dst].process];
-    return ct_common_error(c->trace, from, to, from->last_ns / 2);
-}
-
-struct transfers {
-    const int64_t *ns;
-    int64_t n;
-    double error_ns; /* INFINITY: they may have waited as well */
-};
-
-static struct transfers transfers_of(const struct comparison *x, int usage)
-{
-    const struct ct_usage *u = &x->c->job->usages[usage];
-    const int64_t begin = usage ? x->ends[usage - 1] : 0;
-    const int64_t n = x->ends[usage] - begin;
-    double error_ns;
-
-    if (u->nsamples >= LEAST_TRANSFERS || n < u->nsamples)
-        return (struct transfers){u->samples, u->nsamples, 0};
-    error_ns = clock_error(x->c, u);
-    if (u->median_ns == CT_NO_TIME || !ct_is_clear(error_ns, u->median_ns))
-        error_ns = INFINITY;
-    return (struct transfers){x->others + begin, n, error_ns};
 }
 
 static int kind_of(struct comparison *x, int usage)
@@ -204,50 +91,26 @@ static int way_of(struct comparison *x, const struct ct_usage *u)
     return way;
 }
 
-static double nth(int64_t *values, int64_t n, double k)
-{
-    return (double)ct_nth(values, n,
-                          k < 0                 ? 0
-                          : k > (double)(n - 1) ? n - 1
-                                                : (int64_t)k);
-}
-
-static void measure(struct comparison *x, int usage)
-{
-    const struct ct_usage *u = &x->c->job->usages[usage];
-    const struct transfers t = transfers_of(x, usage);
-    const double half = (double)t.n / 2;
-    const double off = SURE_OF_MEDIAN * sqrt((double)t.n);
-    const double error_ns = isinf(t.error_ns) ? 0 : t.error_ns;
-
-    if (t.n < LEAST_TRANSFERS || x->mixed[usage] ||
-        (is_p2p(u) && u->src == u->dst) || !(ct_price_calls(x->c->job, u) > 0))
-        return;
-    memcpy(x->work, t.ns, (size_t)t.n * sizeof *x->work);
-    x->measured[x->n++] = (struct measured){
-        .usage = usage,
-        .kind = kind_of(x, usage),
-        .way = way_of(x, u),
-        .low_ns =
-            isinf(t.error_ns) ? 0 : nth(x->work, t.n, half - off) - error_ns,
-        .ns = nth(x->work, t.n, half),
-        .high_ns = nth(x->work, t.n, half + off) + error_ns};
-}
-
 static bool measure_all(struct comparison *x)
 {
     const struct ct_job *job = x->c->job;
     const size_t room = (size_t)job->nusages + 1;
+    struct ct_median *medians = ct_medians_measure(x->c);
 
-    if (!find_mixed(x) || !gather_others(x))
-        return false;
-    x->work = malloc(((size_t)job->ninstances + 1) * sizeof *x->work);
     x->measured = malloc(room * sizeof *x->measured);
     x->ways->rows = malloc(room * sizeof *x->ways->rows);
-    if (!x->work || !x->measured || !x->ways->rows)
+    if (!medians || !x->measured || !x->ways->rows) {
+        free(medians);
         return false;
+    }
     for (int u = 0; u < job->nusages; u++)
-        measure(x, u);
+        if (medians[u].n && ct_price_calls(job, &job->usages[u]) > 0)
+            x->measured[x->n++] =
+                (struct measured){.usage = u,
+                                  .kind = kind_of(x, u),
+                                  .way = way_of(x, &job->usages[u]),
+                                  .median = medians[u]};
+    free(medians);
     return true;
 }
 
@@ -257,8 +120,8 @@ static int by_kind_and_time(const void *left, const void *right)
 
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
-    if (a->ns < b->ns || a->ns > b->ns)
-        return a->ns < b->ns ? -1 : 1;
+    if (a->median.ns < b->median.ns || a->median.ns > b->median.ns)
+        return a->median.ns < b->median.ns ? -1 : 1;
     return a->usage - b->usage;
 }
 
@@ -284,22 +147,47 @@ static int count_ways(const struct measured *of, int n)
     return distinct;
 }
 
+/* On average, which others that are in the way raise; single transfers that
+ * took for ever do not count. */
+static double longer(const struct measured *m, const struct measured *usual)
+{
+    const double ns = m->median.ns - usual->median.ns;
+
+    return fmax(ns, fmin(m->median.mean_ns - usual->median.mean_ns, 2 * ns));
+}
+
 static void add_excess(struct comparison *x, const struct measured *m,
                        const struct measured *usual, int alike)
 {
     const struct ct_usage *u = &x->c->job->usages[m->usage];
-    const double excess_ns = ct_price_calls(x->c->job, u) * (m->ns - usual->ns);
+    const double excess_ns = ct_price_calls(x->c->job, u) * longer(m, usual);
     struct ct_way *way = &x->ways->rows[m->way];
 
     way->slow++;
     if (excess_ns > way->top_excess_ns) {
         way->top_excess_ns = excess_ns;
         way->top = m->usage;
-        way->own_ns = m->ns;
-        way->usual_ns = usual->ns;
+        way->own_ns = m->median.ns;
+        way->usual_ns = usual->median.ns;
         way->alike = alike;
     }
     way->excess_ns += excess_ns;
+}
+
+/* Where a rank comes late by several transfers these are known less well. */
+static double certainly(const struct comparison *x, const struct measured *m)
+{
+    const struct ct_usage *u = &x->c->job->usages[m->usage];
+    const double late = (double)u->wait_ns / fmax((double)u->transfer_ns, 1);
+
+    return is_p2p(u) ? LONGER
+                     : LONGER * (1 + LATE * fmin(fmax(late - 1, 0), MOST_LATE));
+}
+
+static bool is_slow(const struct comparison *x, const struct measured *m,
+                    const struct measured *usual)
+{
+    return m->median.low_ns > certainly(x, m) * usual->median.high_ns;
 }
 
 /* The usual time is the median of those that are about as fast as the fastest.
@@ -312,18 +200,42 @@ static void compare(struct comparison *x, const struct measured *of, int n)
 
     if (alike < 2)
         return;
-    while (fast < n && of[fast].ns <= LONGER * of[0].ns)
+    while (fast < n && of[fast].median.ns <= LONGER * of[0].median.ns)
         fast++;
     usual = &of[fast / 2];
     for (int i = 0; i < n; i++) {
         struct ct_way *way = &x->ways->rows[of[i].way];
 
-        way->usual += of[i].ns <= LONGER * usual->ns;
-        if (i < fast || of[i].low_ns <= LONGER * usual->high_ns)
+        way->usual += of[i].median.ns <= LONGER * usual->median.ns;
+        if (i < fast || !is_slow(x, &of[i], usual))
             continue;
         way->rare |= 2 * fast < n;
         add_excess(x, &of[i], usual, alike);
     }
+}
+
+/* What all that are alike have in common shows beside a trace of the same
+ * machines alone. */
+static void compare_with_reference(struct comparison *x,
+                                   const struct measured *m)
+{
+    const struct ct_usage *u = &x->c->job->usages[m->usage];
+    struct ct_way *way = &x->ways->rows[m->way];
+    struct measured usual;
+    enum ct_source source;
+    double error = 0;
+
+    if ((way->slow && !way->by_reference) || u->grouped)
+        return;
+    usual.median.ns = usual.median.mean_ns =
+        1e3 * ct_model_over_us(x->c->reference, NULL, u->link, u->speed,
+                               u->base, x->c->job->comms[u->comm].nranks,
+                               u->bytes, &source, &error);
+    usual.median.high_ns = usual.median.ns * (1 + NINETY_PERCENT * error);
+    if (source != CT_SOURCE_FIT || !is_slow(x, m, &usual))
+        return;
+    way->by_reference = true;
+    add_excess(x, m, &usual, 1);
 }
 
 static void compare_all(struct comparison *x)
@@ -337,6 +249,8 @@ static void compare_all(struct comparison *x)
             compare(x, x->measured + first, i - first);
             first = i;
         }
+    for (int i = 0; x->c->reference && i < x->n; i++)
+        compare_with_reference(x, &x->measured[i]);
 }
 
 int ct_ways_compare(const struct ct_case *c, struct ct_ways *ways)
@@ -351,10 +265,6 @@ int ct_ways_compare(const struct ct_case *c, struct ct_ways *ways)
     ct_intern_release(&x.kinds);
     ct_intern_release(&x.way_keys);
     free(x.measured);
-    free(x.mixed);
-    free(x.others);
-    free(x.ends);
-    free(x.work);
     if (!good)
         ct_ways_release(ways);
     return good ? 0 : -1;

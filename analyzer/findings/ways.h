@@ -10,13 +10,14 @@
 
 struct ct_way {
     int comm;
-    int a, b;         /* ranks of comm, a < b; CT_NONE: all of them */
-    bool network;     /* else inside a node or an NVLink domain */
-    bool rare;        /* of those that are alike most are as slow */
-    int usual;        /* usages that take as long as those that are alike */
-    int slow;         /* those that take longer */
-    double excess_ns; /* in all, per step, or second where there are none */
-    int top;          /* the usage that costs most of it; */
+    int a, b;          /* ranks of comm, a < b; CT_NONE: all of them */
+    bool network;      /* else inside a node or an NVLink domain */
+    bool rare;         /* of those that are alike most are as slow */
+    bool by_reference; /* all are, and slower than in the reference */
+    int usual;         /* usages that take as long as those that are alike */
+    int slow;          /* those that take longer */
+    double excess_ns;  /* in all, per step, or second where there are none */
+    int top;           /* the usage that costs most of it; */
     double top_excess_ns;
     double own_ns, usual_ns; /* its transfer, and that of the others, */
     int alike;               /* ways, this one among them */

@@ -34,6 +34,9 @@ PLANTED = [
      "is host host2"),
 ]
 
+# What all groups share no other group shows, but a trace of better days does.
+SHARED = ("--tp 4 --dp 4 --hosts 4", "--slow-nic 1,3")
+
 LAYOUTS = ["--tp 8", "--dp 8 --hosts 2", "--tp 4 --dp 4 --hosts 4",
            "--tp 2 --pp 4 --dp 2 --hosts 4", "--pp 4 --dp 4 --hosts 4",
            "--tp 2 --pp 2 --dp 4 --hosts 8 --order tp,pp,dp",
@@ -53,32 +56,61 @@ DISTURBANCES = ["--slow 1,1.4", "--slow 3,2", "--slow-host 1,1.3",
                 "--missing 1", "--eval-every 4", "--warm-up 2"]
 
 
+def generate(options, seed, trace):
+    subprocess.run([TRACEGEN, *SIZE.split(), *options.split(), "--seed",
+                    str(seed), "--out", trace], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def read(*words):
+    return json.loads(subprocess.run(
+        [COMMTRACE, "report", "--json", *words], check=True,
+        stdout=subprocess.PIPE).stdout)["jobs"][0]
+
+
 def report(options, seed=1):
     with tempfile.TemporaryDirectory() as trace:
-        subprocess.run([TRACEGEN, *SIZE.split(), *options.split(), "--seed",
-                        str(seed), "--out", trace], check=True,
-                       stdout=subprocess.DEVNULL)
-        return json.loads(subprocess.run(
-            [COMMTRACE, "report", "--json", trace], check=True,
-            stdout=subprocess.PIPE).stdout)["jobs"][0]
+        generate(options, seed, trace)
+        return read(trace)
 
 
 def links(job):
     return [f for f in job["findings"] if f["code"] == "SLOW_LINK"]
 
 
+def check_price(what, found, clean, job):
+    lost = job["job"]["step_ms"] - clean["job"]["step_ms"]
+    if not found["loss_low_ms"] / ROUNDING <= lost <= \
+            found["loss_high_ms"] * ROUNDING:
+        sys.exit("%s: %.3f ms in truth: %s" % (what, lost, found))
+
+
 def check_planted(options, slow, who):
     clean, job = report(options), report(options + " " + slow)
-    lost = job["job"]["step_ms"] - clean["job"]["step_ms"]
     found = job["findings"]
     if len(links(job)) != 1 or len(found) != 1:
         sys.exit("%s %s: %s" % (options, slow, found))
     if who not in found[0]["text"]:
         sys.exit("%s %s: not %s: %s" % (options, slow, who, found[0]["text"]))
-    if not found[0]["loss_low_ms"] / ROUNDING <= lost <= \
-            found[0]["loss_high_ms"] * ROUNDING:
-        sys.exit("%s %s: %.3f ms in truth: %s" % (options, slow, lost,
-                                                  found[0]))
+    check_price(options + " " + slow, found[0], clean, job)
+
+
+def check_reference(options, slow):
+    with tempfile.TemporaryDirectory() as folder:
+        traces = [folder + "/" + name for name in ("clean", "slow", "again")]
+        generate(options, 1, traces[0])
+        generate(options + " " + slow, 1, traces[1])
+        generate(options, 2, traces[2])
+        clean, alone = read(traces[0]), read(traces[1])
+        job = read("--reference", traces[0], traces[1])
+        again = read("--reference", traces[0], traces[2])
+    if links(alone) or links(again) or len(links(job)) != 1:
+        sys.exit("%s %s, with a reference: %s, %s, %s" %
+                 (options, slow, links(alone), links(job), links(again)))
+    found = links(job)[0]
+    if "in the reference" not in found["text"] or found["groups"] != 4:
+        sys.exit("with a reference: %s" % found)
+    check_price("with a reference", found, clean, job)
 
 
 def check_clean(draw):
@@ -98,6 +130,7 @@ def main():
     draw = random.Random(SEED)
     for planted in PLANTED:
         check_planted(*planted)
+    check_reference(*SHARED)
     wrong = sum(check_clean(draw) for _ in range(DRAWS))
     print("seed %d: %d of %d jobs without a slow link seem to have one" %
           (SEED, wrong, DRAWS))
