@@ -152,6 +152,8 @@ static void add_usage(struct family *f, const struct view *view, int usage,
         f->timed = true;
         f->transfer_ms += cost->transfer_ms;
         f->wait_ms += cost->wait_ms;
+        if (u->apart > 0 && !u->nsamples)
+            f->apart_ms += cost->transfer_ms;
     }
     if (cost->bytes > volume->most) {
         volume->most = cost->bytes;
@@ -174,6 +176,7 @@ static void finish_family(struct family *f, const struct view *view,
     f->calls /= f->ngroups;
     f->transfer_ms /= f->ngroups;
     f->wait_ms /= f->ngroups;
+    f->apart_ms /= f->ngroups;
     f->wire_bytes /= f->ngroups;
     f->bytes = (uint64_t)(volume->bytes / f->ngroups + .5);
     f->share_percent =

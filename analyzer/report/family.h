@@ -21,6 +21,8 @@ struct family { /* role x use x op x group size x place */
     double confidence;
     /* Per rank and view->per. */
     double calls, transfer_ms, wait_ms, share_percent;
+    double apart_ms; /* of transfer_ms: of calls whose ranks always came too far
+                        apart, which may be less than they took */
     uint64_t bytes;
     double wire_bytes; /* that a rank puts on its links */
     char first_ranks[64];

@@ -74,6 +74,16 @@ static void put_outside(struct out *out, const struct families *families)
     out_list_end(out);
 }
 
+/* Most of the transfer that is told is a least. */
+static void say_apart(struct out *out, const struct family *f)
+{
+    if (f->calls > 0 && f->apart_ms > f->transfer_ms / 2)
+        out_say(out, 2,
+                "%s %s: ranks always came so far apart that some of the wait "
+                "may be transfer",
+                f->role, f->op);
+}
+
 void section_roles(struct out *out, const struct view *view,
                    const struct families *families)
 {
@@ -91,6 +101,8 @@ void section_roles(struct out *out, const struct view *view,
         out_say(out, 2,
                 "+ and ?: ranks of the group left no trace; its "
                 "transfer includes what they were waited for");
+    for (int i = 0; i < families->n; i++)
+        say_apart(out, &families->rows[i]);
     for (int i = 0; i < families->n && i < ROLES_SHOWN; i++)
         say_reasons(out, &families->rows[i]);
 }
