@@ -142,6 +142,18 @@ static double nth(int64_t *values, int64_t n, double k)
                                                 : (int64_t)k);
 }
 
+static void set_mean(struct ct_median *median, const int64_t *ns)
+{
+    const double n = (double)median->n;
+    double squares = 0;
+
+    for (int64_t i = 0; i < median->n; i++)
+        median->mean_ns += (double)ns[i] / n;
+    for (int64_t i = 0; i < median->n; i++)
+        squares += pow((double)ns[i] - median->mean_ns, 2);
+    median->error_ns = sqrt(squares / n / (n - 1));
+}
+
 static struct ct_median measure(const struct measuring *x, int usage)
 {
     const struct ct_usage *u = &x->c->job->usages[usage];
@@ -160,8 +172,7 @@ static struct ct_median measure(const struct measuring *x, int usage)
     median.high_ns = nth(x->work, t.n, half + off) + (known ? t.error_ns : 0);
     if (known)
         median.low_ns = nth(x->work, t.n, half - off) - t.error_ns;
-    for (int64_t i = 0; i < t.n; i++)
-        median.mean_ns += (double)t.ns[i] / (double)t.n;
+    set_mean(&median, t.ns);
     return median;
 }
 

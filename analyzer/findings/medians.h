@@ -10,7 +10,7 @@ struct ct_median {
     int64_t n;                  /* transfers; 0: too few, or none is clear */
     double low_ns, ns, high_ns; /* the median, and between what it surely is;
                                    low 0: they may have waited as well */
-    double mean_ns;
+    double mean_ns, error_ns;   /* one standard error of it */
 };
 
 /* Per usage; NULL only without memory. The caller frees. */

@@ -96,7 +96,8 @@ static void take(struct search *s, int number, struct ct_slow *slow)
             continue;
         s->those[process] = true;
         s->plain_ns[process] += way->excess_ns;
-        s->excess_ns[process] += spread(s->c, way) * way->excess_ns;
+        s->excess_ns[process] +=
+            spread(s->c, way) * (way->excess_ns + way->error_ns);
         slow->plain_ns = fmax(slow->plain_ns, s->plain_ns[process]);
         slow->high_ns = fmax(slow->high_ns, s->excess_ns[process]);
     }

@@ -172,6 +172,9 @@ static void add_excess(struct comparison *x, const struct measured *m,
         way->alike = alike;
     }
     way->excess_ns += excess_ns;
+    way->error_ns +=
+        NINETY_PERCENT * ct_price_calls(x->c->job, u) *
+        fmin(hypot(m->median.error_ns, usual->median.error_ns), m->median.ns);
 }
 
 /* Where a rank comes late by several transfers these are known less well. */
@@ -221,7 +224,7 @@ static void compare_with_reference(struct comparison *x,
 {
     const struct ct_usage *u = &x->c->job->usages[m->usage];
     struct ct_way *way = &x->ways->rows[m->way];
-    struct measured usual;
+    struct measured usual = {0};
     enum ct_source source;
     double error = 0;
 

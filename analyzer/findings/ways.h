@@ -17,6 +17,7 @@ struct ct_way {
     int usual;         /* usages that take as long as those that are alike */
     int slow;          /* those that take longer */
     double excess_ns;  /* in all, per step, or second where there are none */
+    double error_ns;   /* of it, 90 % */
     int top;           /* the usage that costs most of it; */
     double top_excess_ns;
     double own_ns, usual_ns; /* its transfer, and that of the others, */
