@@ -339,11 +339,11 @@ bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages)
     const double residual = difference(tie, messages, &common);
 
     error = asymmetry(messages) + residual;
-    if (fabs(common) > fmin(tie->least_ns, 2 * tie->error_ns + error)) {
-        tie->error_ns = fmax(tie->error_ns, fabs(common));
+    if (fabs(common) > 2 * tie->error_ns + error) {
+        tie->error_ns = fabs(common);
         return false;
     }
-    if (error >= tie->error_ns)
+    if (error >= tie->error_ns || fabs(common) > tie->least_ns)
         return messages->error_ns < BETTER * tie->error_ns;
     shift(tie, common);
     tie->error_ns = error;
