@@ -43,6 +43,10 @@ CASES = (
     # Messages that now wait for their receivers and now are waited for.
     "--hosts 4 --clock-us 50 --drift-ppm 1 --tp 4 --pp 4 --order tp,dp,pp"
     " --jitter .02 --steps 6 --overlap --schedule zero-bubble --seed 170",
+    # Late receivers, whose messages tell less than a few collectives do.
+    "--hosts 4 --clock-us 50 --drift-ppm 1 --tp 4 --pp 4 --order dp,tp,pp"
+    " --jitter .3 --steps 6 --missing 12 --zero 3 --schedule gpipe --cut 1@60"
+    " --seed 145",
 )
 
 
