@@ -186,6 +186,11 @@ def check_times(trace):
               for option in ("--from", "--to")]
     assert min(halves) > 0 and sum(halves) == one(
         db, "SELECT count(*) FROM whole.op")
+    # What is called at that very moment is of the later part.
+    at = one(db, "SELECT %s FROM whole.op w WHERE id = 500 AND process = 1" % AT)
+    moment = "%d.%09d" % divmod(at, 10**9)
+    check_ops(merge(trace, "--from", moment), "%s >= %d" % (AT, at))
+    check_ops(merge(trace, "--to", moment), "%s < %d" % (AT, at))
     job = report(trace, "--from", "100ms", "--to", "101ms")
     assert job["job"]["steps"] == 0 and job["job"]["step_ms"] is None
     both = merge(trace, "--from", "100ms", "--steps", "1..2", "--ranks", "2-5")

@@ -4,6 +4,7 @@
  */
 #include "commtrace/profiler_abi.h"
 #include "shim_test.h"
+#include "thread.h"
 
 #include <pthread.h>
 
@@ -159,6 +160,9 @@ static void endings(void)
     stop(own);
     stop(own); /* twice, and after all */
     stop(call_coll(context, "Teleport", 7));
+    thread_state.depth = 1; /* a hook has it */
+    stop(call_coll(context, "Broadcast", 7));
+    thread_state.depth = 0;
     stop(call_coll(context, "Reduce", 8)); /* in no group that was told */
     group(context, 1);
     stop(call_coll(context, "AllGather", 9));

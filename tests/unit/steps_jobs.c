@@ -315,6 +315,7 @@ static void check(const struct tally *t)
     assert_int_equal(t->sure, 0);
     assert_int_equal(t->micro[0], 0);
     assert_true(t->exact * 10 >= t->n * 9);
+    assert_true(t->all * 10 >= t->n * 9);
 }
 
 static void test_jobs(void **state)

@@ -1,16 +1,20 @@
 /* What loading makes of good files and of all sorts of bad ones. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "trace/parallel.h"
 #include "trace_files.h"
 
 #define LOG_HEADER_BYTES 32 /* fileformat2.html, "WAL Header Format" */
@@ -523,6 +527,35 @@ static void test_many_files(void **state)
     files_close(trace, folder);
 }
 
+static atomic_bool helped;
+
+static void note_thread(void *caller, int i)
+{
+    (void)i;
+    if (!pthread_equal(pthread_self(), *(pthread_t *)caller))
+        helped = true;
+}
+
+/* However many threads are asked for: each may hold several files open. */
+static void test_few_descriptors(void **state)
+{
+    pthread_t caller = pthread_self();
+    struct rlimit before, few;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 40;
+    setenv(CT_THREADS_VARIABLE, "64", 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    ct_parallel_for(100000, note_thread, &caller);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_false(helped);
+    ct_parallel_for(100000, note_thread, &caller);
+    assert_true(helped);
+    unsetenv(CT_THREADS_VARIABLE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_log_begun),
         cmocka_unit_test(test_live_writer),
         cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_few_descriptors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* The line on the terminal, and none elsewhere. */
 #include "trace/progress.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,9 +65,22 @@ static void test_terminal(void **state)
     close(terminal);
 }
 
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+
+    assert_non_null(tasks);
+    for (struct dirent *task; (task = readdir(tasks));)
+        n += *task->d_name != '.';
+    closedir(tasks);
+    return n;
+}
+
+/* Nobody waits for the time to print. */
 static void test_no_terminal(void **state)
 {
-    int ends[2], old;
+    int ends[2], old, threads;
     char text[8];
 
     (void)state;
@@ -75,8 +89,10 @@ static void test_no_terminal(void **state)
     ct_progress_begin("commtrace report");
     ct_progress_stage("reading traces", 3);
     ct_progress_item();
+    threads = count_threads();
     ct_progress_end();
     restore_stderr(old);
+    assert_int_equal(threads, 1);
     assert_int_equal(read(ends[0], text, sizeof text), 0);
     close(ends[0]);
 }

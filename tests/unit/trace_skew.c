@@ -92,6 +92,29 @@ static void test_late_ranks(void **state)
         }
 }
 
+/* What late ranks gained is put right by as much as it was, in the calls where
+ * it was most, too. */
+static void test_most_skewed_calls(void **state)
+{
+    static struct skewed s;
+    bool far[200];
+    double sum = 0;
+    int n = 0;
+
+    (void)state;
+    skew(&s, 4, .5, .6, 300);
+    for (int i = 0; i < 200; i++)
+        far[i] = s.instances[i].wait_max_ns > 120000;
+    located(&s);
+    for (int i = 0; i < 200; i++)
+        if (far[i]) {
+            sum += (double)s.instances[i].transfer_ns / 1e3;
+            n++;
+        }
+    assert_true(n > 40);
+    assert_within(sum / n, 300, .01);
+}
+
 /* All calls alike: what the skew did is not known, only bounded. */
 static void test_little_skew(void **state)
 {
@@ -187,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_ranks),
+        cmocka_unit_test(test_most_skewed_calls),
         cmocka_unit_test(test_little_skew),
         cmocka_unit_test(test_two_ranks_gain_nothing),
         cmocka_unit_test(test_hopeless_skew_is_a_least),
