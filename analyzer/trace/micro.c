@@ -177,6 +177,26 @@ static bool is_even(const struct ct_stream *s, const struct ct_anchor *anchor,
     return (double)most <= EVEN * (double)least;
 }
 
+/* Whether the k periods that make one of n / k from first on take times of
+ * their own, each time the same, as forward and backward passes do. Else it is
+ * by chance that single ones are not even. */
+static bool differ(const struct ct_stream *s, const struct ct_anchor *anchor,
+                   int first, int n, int period, int k)
+{
+    int64_t least = INT64_MAX, most = 0;
+    int i, phase;
+
+    for (phase = 0; phase < k; phase++) {
+        int64_t ns = 0;
+
+        for (i = phase; i + k - phase <= n; i += k)
+            ns += usual_time(s, anchor, first + i * period, period);
+        least = ns < least ? ns : least;
+        most = ns > most ? ns : most;
+    }
+    return (double)most > EVEN * (double)least;
+}
+
 struct inside { /* of the period of a row */
     bool *tokens, *comms;
 };
@@ -258,6 +278,8 @@ static struct ct_micro of_row(const struct ct_stream *s,
 
         if (all % k || !is_even(s, anchor, first, whole / k, k * period))
             continue;
+        if (k > 1 && !differ(s, anchor, first, whole, period, k))
+            break;
         at = ct_alloc((size_t)(whole / k), sizeof(*at));
         for (i = 0; i < whole / k; i++)
             at[i] = first + i * k * period;
