@@ -14,7 +14,8 @@
  *   - a segment holds a collective and more than one token: a run of equal
  *     calls, or a ping-pong, is a benchmark, not a step,
  *   - segments cover most of the calls of their sort: a size of a sweep is as
- *     regular as a step, but the other sizes lie outside.
+ *     regular as a step, but the other sizes lie outside,
+ *   - no more is called between than in them, that is no part of them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -277,6 +278,23 @@ static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
     return alike ? (double)inside / alike : 0;
 }
 
+/* Whether more is outside of the steps, of messages of other sorts, than in
+ * them: what is between steps are forward passes and checkpoints. */
+static bool leaves_most(const struct ct_stream *s,
+                        const struct ct_anchor *anchor, const bool *sorts)
+{
+    const struct ct_places p = ct_places_of(s, anchor);
+    int o, outside = 0;
+
+    for (o = p.at[0] + 1; o < p.at[p.n - 1]; o++) {
+        const struct ct_kind *kind = ct_kind_at(s, o);
+
+        outside += !sorts[s->tokens[s->token_at[o]].sort] &&
+                   (kind->p2p || (kind->sums && !kind->small));
+    }
+    return outside / (p.n - 1) > anchor->length;
+}
+
 /* Whether a regular token can be the anchor; sorts is for its use. */
 static bool holds(const struct ct_stream *s, struct ct_level *level,
                   bool *sorts)
@@ -288,7 +306,8 @@ static bool holds(const struct ct_stream *s, struct ct_level *level,
         return false;
     memset(sorts, 0, (size_t)s->nsorts * sizeof(*sorts));
     return look_into(s, &level->anchor, sorts) &&
-           covered(s, &level->anchor, sorts) >= COVERED_SHARE;
+           covered(s, &level->anchor, sorts) >= COVERED_SHARE &&
+           !leaves_most(s, &level->anchor, sorts);
 }
 
 static int rarest_first(const void *left, const void *right)
