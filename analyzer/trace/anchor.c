@@ -30,7 +30,8 @@ struct way {
     int64_t *calls, *ns;
     int64_t *idle; /* time on it that nothing is communicated */
     int64_t *sums; /* kinds of large sums on it, and at its end */
-    int64_t median_calls, median_ns, median_idle, median_sums;
+    int64_t *gathers;
+    int64_t median_calls, median_ns, median_idle, median_sums, median_gathers;
 };
 
 /* Sets once[token] for tokens that occur exactly once in most steps. */
@@ -115,6 +116,7 @@ static void begin_ways(const struct ct_stream *s,
         way->ns = ct_alloc(room, sizeof(*way->ns));
         way->idle = ct_alloc(room, sizeof(*way->idle));
         way->sums = ct_alloc(room, sizeof(*way->sums));
+        way->gathers = ct_alloc(room, sizeof(*way->gathers));
         way_of[t] = (*n_p)++;
     }
 }
@@ -135,6 +137,15 @@ static int count_sums(const struct ct_stream *s, int first, int last, int *seen,
         n += is_large_sum(&s->kinds[kind]) && seen[kind] != mark;
         seen[kind] = mark;
     }
+    return n;
+}
+
+static int count_gathers(const struct ct_stream *s, int first, int last)
+{
+    int o, n = 0;
+
+    for (o = first; o <= last; o++)
+        n += ct_kind_at(s, o)->gathers && !ct_kind_at(s, o)->small;
     return n;
 }
 
@@ -178,6 +189,7 @@ static int collect_ways(const struct ct_stream *s,
             continue;
         from->calls[from->n] = o - last;
         from->sums[from->n] = count_sums(s, last + 1, o, seen, o);
+        from->gathers[from->n] = count_gathers(s, last + 1, o);
         from->idle[from->n] = idle_between(s, last, o);
         from->ns[from->n++] = ct_stream_begin(s, o) - ct_stream_end(s, last);
         last = o;
@@ -194,13 +206,16 @@ static bool is_scalar(const struct ct_stream *s, const struct way *way)
 }
 
 /* Whether a step rather ends with a than with b, both before a long way. That
- * is to the next forward pass: where the way is a backward one, there are
- * gradients on it, or at its end. */
+ * is to the next forward pass, which parameters are gathered for: where the
+ * way is a backward one, there are gradients on it, or at its end. */
 static bool ends_rather(const struct ct_stream *s, const struct way *a,
                         const struct way *b)
 {
     const int64_t difference = a->median_calls - b->median_calls;
 
+    if (is_scalar(s, a) && is_scalar(s, b) &&
+        !a->median_gathers != !b->median_gathers)
+        return a->median_gathers > 0;
     if (a->median_sums != b->median_sums)
         return a->median_sums < b->median_sums;
     if (is_scalar(s, a) != is_scalar(s, b))
@@ -216,12 +231,14 @@ static void settle(struct way *way)
 
     way->median_calls = way->n ? ct_nth(way->calls, way->n, middle) : 0;
     way->median_ns = way->n ? ct_nth(way->ns, way->n, middle) : 0;
+    way->median_gathers = way->n ? ct_nth(way->gathers, way->n, middle) : 0;
     way->median_idle = way->n ? ct_nth(way->idle, way->n, middle) : 0;
     way->median_sums = way->n ? ct_nth(way->sums, way->n, middle) : 0;
     free(way->calls);
     free(way->ns);
     free(way->idle);
     free(way->sums);
+    free(way->gathers);
 }
 
 /* In calls or in time: a pure data-parallel step is all once-per-step calls. */
