@@ -52,16 +52,17 @@ static bool comes_back(const struct ct_stream *s, const int *n, bool *equal_p)
     return back;
 }
 
-struct calls {             /* of a step */
-    int *n;                /* of each token */
-    bool *tokens, *summed; /* left to count; communicators with all-reduces */
-    int ncomms;            /* of those */
-    int sizes, sums;       /* of large sums; all */
-    int large;             /* tokens */
-    bool once;             /* any of them is called once */
-    int comm;              /* of one of them */
-    bool comms;            /* not all are on that */
-    int gathers, scatters, reduces;
+struct calls {       /* of a step */
+    int *n;          /* of each token */
+    bool *tokens;    /* left to count */
+    int *summed;     /* large all-reduces on each communicator */
+    int ncomms;      /* with such */
+    int sizes, sums; /* of large sums; all */
+    int large;       /* tokens */
+    bool once;       /* any of them is called once */
+    int comm;        /* of one of them */
+    bool comms;      /* not all are on that */
+    int gathers, scatters;
     bool scalars;  /* of floats: norm, loss */
     bool smallest; /* any sum of a handful of bytes */
 };
@@ -84,10 +85,8 @@ static void add_class(const struct ct_stream *s, int class, struct calls *calls)
     if (!kind->sums || kind->small || kind->scatters)
         return;
     calls->sizes++;
-    if (!calls->summed[row->comm]) {
-        calls->summed[row->comm] = true;
-        calls->ncomms++;
-    }
+    calls->ncomms += !calls->summed[row->comm];
+    calls->summed[row->comm] += calls->n[token];
 }
 
 static struct calls calls_of(const struct ct_stream *s,
@@ -108,13 +107,24 @@ static struct calls calls_of(const struct ct_stream *s,
         calls.tokens[s->token_at[o]] = true;
         calls.gathers += kind->gathers;
         calls.scatters += kind->scatters;
-        calls.reduces += kind->sums && !kind->scatters && !kind->small;
     }
     for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++)
         calls.once |= calls.n[s->token_at[o]] == 1 && !ct_kind_at(s, o)->small;
     for (c = 0; c < p->nclasses; c++)
         add_class(s, c, &calls);
     return calls;
+}
+
+/* Shards of gradients are summed over replicas as often as they are scattered:
+ * also after each micro-batch. */
+static bool is_hybrid(const struct ct_stream *s, const struct calls *calls)
+{
+    int c;
+
+    for (c = 0; c < s->process->ncomms; c++)
+        if (calls->scatters && calls->summed[c] == calls->scatters)
+            return true;
+    return false;
 }
 
 static void release(struct calls *calls)
@@ -147,6 +157,7 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
     /* Of activations alone, summed in one group, a step may be several, and
      * the scalar that of the evaluation after them. */
     const bool whole = calls.once || calls.comms || back;
+    const bool hybrid = is_hybrid(s, &calls);
 
     release(&calls);
     *doubt_p = NULL;
@@ -156,8 +167,7 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
     }
     if (calls.scalars && calls.large > 1 && whole)
         return 1;
-    if (calls.sizes >= DDP_SIZES ||
-        (calls.ncomms > 1 && calls.reduces != calls.scatters))
+    if (!hybrid && (calls.sizes >= DDP_SIZES || calls.ncomms > 1))
         return LIKELY;
     if (calls.scalars) {
         *doubt_p = "but for scalars all their calls are repeated";
