@@ -7,7 +7,7 @@
 #include "trace/arena.h"
 #include "trace/steps.h"
 
-#define REACH 16 /* calls around an edge */
+#define REACH 16 /* calls in a row that nobody is sure of */
 
 struct edges {
     const struct ct_trace *trace;
@@ -40,6 +40,7 @@ static int reach(const struct edges *e, const struct ct_process *p, int o,
         if ((there == number) != same)
             break;
         end = o;
+        i = 0;
     }
     return end;
 }
@@ -68,7 +69,7 @@ static void settle_start(struct edges *e, struct ct_process *p, int i)
     if (first > row->last_op)
         return;
     row->first_op = first;
-    if (before && (joined || before->last_op >= first))
+    if (before && ((joined && !before->sure) || before->last_op >= first))
         before->last_op = first - 1;
     e->certain &=
         !before || (is_known(e, p, first, 1) && is_known(e, p, first - 1, -1));
@@ -86,7 +87,7 @@ static void settle_end(struct edges *e, struct ct_process *p, int i)
     if (last < row->first_op)
         return;
     row->last_op = last;
-    if (after && (joined || after->first_op <= last))
+    if (after && ((joined && !after->sure) || after->first_op <= last))
         after->first_op = last + 1;
     e->certain &=
         !after || (is_known(e, p, last, -1) && is_known(e, p, last + 1, 1));
@@ -177,7 +178,7 @@ static void settle(struct edges *e, struct ct_process *p)
             continue;
         any = true;
         if (row->kind == CT_STEP_OTHER && row->number != CT_NONE &&
-            e->steady[row->number] > e->other[row->number])
+            e->steady[row->number] >= e->other[row->number])
             row->kind = CT_STEP_STEADY;
         settle_start(e, p, i);
         settle_end(e, p, i);
