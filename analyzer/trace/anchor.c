@@ -241,17 +241,24 @@ static void settle(struct way *way)
     free(way->gathers);
 }
 
-/* In calls or in time: a pure data-parallel step is all once-per-step calls. */
+static double share(int64_t part, int64_t all)
+{
+    return all > 0 ? (double)part / (double)all : 0;
+}
+
+static bool computes(const struct way *way)
+{
+    return share(way->median_idle, way->median_ns) >= COMPUTING;
+}
+
+/* In calls or in time: a pure data-parallel step is all once-per-step calls. Or
+ * no other computes for as long: a forward pass may be short. */
 static bool is_long(const struct way *way, const struct way *most)
 {
     return (way->median_calls > FEW_CALLS &&
             LONG_PART * way->median_calls >= most->median_calls) ||
-           LONG_PART * way->median_ns >= most->median_ns;
-}
-
-static double share(int64_t part, int64_t all)
-{
-    return all > 0 ? (double)part / (double)all : 0;
+           LONG_PART * way->median_ns >= most->median_ns ||
+           (computes(way) && way->median_idle == most->median_idle);
 }
 
 /* Calls that follow each other at once, or only after waits, are no pass. */
@@ -276,19 +283,18 @@ static void add_most(struct way *most, const struct way *way)
 static int choose_ways(struct way *ways, int n)
 {
     struct way most = {.n = 0};
-    bool computes = false;
+    bool any = false;
     int i, k = 0, left = 0;
 
     for (i = 0; i < n; i++)
         add_most(&most, &ways[i]);
     for (i = 0; i < n; i++)
         if (is_long(&ways[i], &most)) {
-            computes |=
-                share(ways[i].median_idle, ways[i].median_ns) >= COMPUTING;
+            any |= computes(&ways[i]);
             ways[k++] = ways[i];
         }
     for (i = 0; i < k; i++)
-        if (!computes || !is_dense(&ways[i], &most))
+        if (!any || !is_dense(&ways[i], &most))
             ways[left++] = ways[i];
     return left;
 }

@@ -378,16 +378,23 @@ static void describe(const struct ct_stream *s, struct ct_level *level)
     free(seen);
 }
 
-/* Of two tokens of one period the one whose segments are more alike. */
+/* Of two tokens of one period the better one: its segments are more alike, or
+ * as much, and more. */
+static bool is_better_level(const struct ct_level *a, const struct ct_level *b)
+{
+    return a->equal > b->equal || (a->n > b->n && a->equal >= b->equal);
+}
+
 static void add_level(const struct ct_stream *s, struct ct_level *c,
                       bool *sorts, struct ct_levels *levels)
 {
     struct ct_level *last = &levels->levels[levels->n - 1];
     const bool known = is_known(levels, c);
 
-    if (known && (last->equal > NEARLY_ALL || ++last->others > MOST_OTHERS))
+    if (known && ((last->equal > NEARLY_ALL && c->n <= last->n) ||
+                  ++last->others > MOST_OTHERS))
         return;
-    if (!holds(s, c, sorts) || (known && c->equal <= last->equal))
+    if (!holds(s, c, sorts) || (known && !is_better_level(c, last)))
         return;
     if (known) {
         c->others = last->others;
