@@ -22,6 +22,7 @@
  * least, on one that does not at most, of the most of any also. */
 #define COMPUTING 0.3
 #define DENSE 0.1
+#define PLAUSIBLE 0.75
 
 /* Way from each occurrence of a once-per-step token to the next of any. */
 struct way {
@@ -206,15 +207,16 @@ static bool is_scalar(const struct ct_stream *s, const struct way *way)
 }
 
 /* Whether a step rather ends with a than with b, both before a long way. That
- * is to the next forward pass, which parameters are gathered for: where the
- * way is a backward one, there are gradients on it, or at its end. */
+ * is to the next forward pass, which parameters are gathered for after the
+ * norm: where the way is a backward one, there are gradients on it, or at its
+ * end. */
 static bool ends_rather(const struct ct_stream *s, const struct way *a,
                         const struct way *b)
 {
     const int64_t difference = a->median_calls - b->median_calls;
 
-    if (is_scalar(s, a) && is_scalar(s, b) &&
-        !a->median_gathers != !b->median_gathers)
+    if (!a->median_gathers != !b->median_gathers &&
+        is_scalar(s, a->median_gathers ? a : b))
         return a->median_gathers > 0;
     if (a->median_sums != b->median_sums)
         return a->median_sums < b->median_sums;
@@ -299,13 +301,17 @@ static int choose_ways(struct way *ways, int n)
     return left;
 }
 
-static void move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
+/* Whether nothing but a scalar is called once. */
+static bool move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
 {
     struct way *ways = ct_alloc((size_t)s->ntokens, sizeof(*ways));
     int i, n = collect_ways(s, anchor, ways), best = CT_NONE;
 
+    bool lone;
+
     for (i = 0; i < n; i++)
         settle(&ways[i]);
+    lone = n == 1 && is_scalar(s, &ways[0]);
     n = choose_ways(ways, n);
     for (i = 0; i < n; i++)
         if (best == CT_NONE || ends_rather(s, &ways[i], &ways[best]))
@@ -313,6 +319,30 @@ static void move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
     if (best != CT_NONE)
         *anchor = ways[best].anchor;
     free(ways);
+    return lone;
+}
+
+/* Whether there is time for computing before the anchor's calls, and hardly any
+ * after: it may be a loss that is summed before the gradients. */
+static bool follows_computing(const struct ct_stream *s,
+                              const struct ct_anchor *anchor)
+{
+    const struct ct_places p = ct_places_of(s, anchor);
+    const int n = p.n - 2 < MANY_PLACES ? p.n - 2 : MANY_PLACES;
+    int64_t before[MANY_PLACES], after[MANY_PLACES], middle;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        const int at = p.at[p.n - 2 - i];
+
+        before[i] = ct_stream_begin(s, at) - ct_stream_end(s, at - 1);
+        after[i] = ct_stream_begin(s, at + 1) - ct_stream_end(s, at);
+    }
+    if (n <= 0)
+        return false;
+    middle = ct_nth(before, n, n / 2);
+    return middle >= COMPUTING_NS &&
+           middle > LONG_PART * ct_nth(after, n, n / 2);
 }
 
 /* Whether calls of the kind at first come again until last, once other calls
@@ -382,7 +412,12 @@ bool ct_stream_anchor(const struct ct_stream *s, int steps,
 {
     if (!ct_stream_period(s, steps, period))
         return false;
-    move_to_end(s, &period->anchor);
+    if (move_to_end(s, &period->anchor) &&
+        follows_computing(s, &period->anchor) &&
+        period->confidence > PLAUSIBLE) {
+        period->confidence = PLAUSIBLE;
+        period->doubt = "the one scalar in them may begin or end a step";
+    }
     add_tail(s, &period->anchor);
     if (!period->anchor.after)
         ct_anchor_begin(s, &period->anchor);
