@@ -193,11 +193,12 @@ static void settle(struct edges *e, struct ct_process *p)
  * in a later one of others: it lost the end of that. */
 static bool lacks_last(const struct edges *e, const struct ct_process *p)
 {
-    const struct ct_step_row *last = p->steps + p->nsteps - 1;
+    const struct ct_step_row *last;
     int o;
 
     if (p->end_ns == CT_NO_TIME || !p->nsteps)
         return false;
+    last = &p->steps[p->nsteps - 1];
     for (o = last->last_op + 1; o < p->nops; o++)
         if (number_at(e, p, o) > last->number)
             return true;
