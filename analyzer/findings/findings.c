@@ -1,6 +1,7 @@
 #include "findings/findings.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,16 @@ struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
                                    .source = CT_SOURCE_PRIOR,
                                    .confidence = 1};
     return row;
+}
+
+void ct_finding_say(struct ct_finding_row *row, const char *format, ...)
+{
+    const size_t used = strlen(row->text);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(row->text + used, sizeof row->text - used, format, arguments);
+    va_end(arguments);
 }
 
 void ct_rank_list(const int *ranks, int n, char *text, size_t size)

@@ -20,6 +20,10 @@ struct ct_case {
 struct ct_finding_row *ct_finding_add(struct ct_findings *findings,
                                       enum ct_finding id);
 
+/* More of its text, as far as there is room. */
+__attribute__((format(printf, 2, 3))) void
+ct_finding_say(struct ct_finding_row *row, const char *format, ...);
+
 /* Each returns false only without memory. */
 bool ct_rule_crossing(struct ct_case *c, struct ct_findings *findings);
 bool ct_rule_transport(struct ct_case *c, struct ct_findings *findings);

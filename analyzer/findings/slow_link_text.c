@@ -1,20 +1,7 @@
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "findings/slow_link.h"
-
-__attribute__((format(printf, 2, 3))) static void
-add(struct ct_finding_row *row, const char *format, ...)
-{
-    const size_t used = strlen(row->text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(row->text + used, sizeof row->text - used, format, arguments);
-    va_end(arguments);
-}
 
 static void name_rank(const struct ct_case *c, int process, char *text,
                       size_t size)
@@ -79,15 +66,15 @@ static void say_times(const struct ct_case *c, const struct ct_way *way,
 
     ct_bytes_text((double)u->bytes, size, sizeof size);
     ct_link_text(u->link, u->speed, link, sizeof link);
-    add(row, "%s of %s over %s: %s us",
-        ct_is_p2p(u->base) ? "send/recv" : ct_op_infos[u->base].name, size,
-        link, CT_NUM(way->own_ns / 1e3, 3));
+    ct_finding_say(row, "%s of %s over %s: %s us",
+                   ct_is_p2p(u->base) ? "send/recv" : ct_op_infos[u->base].name,
+                   size, link, CT_NUM(way->own_ns / 1e3, 3));
     if (way->by_reference)
-        add(row, ", where it takes %s us in the reference",
-            CT_NUM(way->usual_ns / 1e3, 3));
+        ct_finding_say(row, ", where it takes %s us in the reference",
+                       CT_NUM(way->usual_ns / 1e3, 3));
     else
-        add(row, ", where %d like it take %s us", way->alike - 1,
-            CT_NUM(way->usual_ns / 1e3, 3));
+        ct_finding_say(row, ", where %d like it take %s us", way->alike - 1,
+                       CT_NUM(way->usual_ns / 1e3, 3));
 }
 
 static void advise(const struct ct_slow *slow, struct ct_finding_row *row)
@@ -111,26 +98,31 @@ void ct_slow_tell(const struct ct_case *c, const struct ct_slow *slow,
     name_shared(c, slow, row->who, sizeof row->who);
     name_way(c, slow->worst, way, sizeof way);
     if (slow->ways == 1)
-        add(row, "transfers between %s take longer than %s: ", way, others);
+        ct_finding_say(row, "transfers between %s take longer than %s: ", way,
+                       others);
     else if (slow->shared.kind == CT_SHARED_NOTHING)
-        add(row,
+        ct_finding_say(
+            row,
             "transfers of %d groups or pairs of ranks take longer than %s; "
             "worst between %s: ",
             slow->ways, others, way);
     else
-        add(row,
+        ct_finding_say(
+            row,
             "transfers of %d groups or pairs of ranks take longer than %s, and "
             "what they share is %s; worst between %s: ",
             slow->ways, others, row->who, way);
     say_times(c, slow->worst, row);
-    add(row,
+    ct_finding_say(
+        row,
         "; waiting for late ranks is not in it. %s ms of each %s are lost, "
         "at most %s",
         CT_NUM(row->loss_ms, 3), row->per, CT_NUM(row->loss_high_ms, 3));
     if (slow->kept_ns > 0)
-        add(row, "; others that do the same work wait %s ms for these ranks",
+        ct_finding_say(
+            row, "; others that do the same work wait %s ms for these ranks",
             CT_NUM(slow->kept_ns / 1e6, 3));
     else
-        add(row, "; how much of it computing hides is not known");
+        ct_finding_say(row, "; how much of it computing hides is not known");
     advise(slow, row);
 }

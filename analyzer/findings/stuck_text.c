@@ -3,10 +3,8 @@
  * who never came and what those did instead.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "findings/stuck.h"
 #include "trace/clocks.h"
@@ -23,17 +21,6 @@ struct waiters {
     const struct ct_process *first;
     const struct ct_op_row *op; /* of the first */
 };
-
-__attribute__((format(printf, 2, 3))) static void
-add(struct ct_finding_row *row, const char *format, ...)
-{
-    const size_t used = strlen(row->text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(row->text + used, sizeof row->text - used, format, arguments);
-    va_end(arguments);
-}
 
 static const struct ct_op_row *op_in(const struct ct_hang *h, int process,
                                      const struct ct_instance *instance)
@@ -111,9 +98,9 @@ static void say_when(struct ct_finding_row *row, const struct waiters *w)
     while (last >= 0 && p->steps[last].number == CT_NONE)
         last--;
     if (step != CT_NONE)
-        add(row, " in step %d", step);
+        ct_finding_say(row, " in step %d", step);
     else if (last >= 0 && w->op - p->ops > p->steps[last].last_op)
-        add(row, " after step %d", p->steps[last].number);
+        ct_finding_say(row, " after step %d", p->steps[last].number);
 }
 
 static void say_waiters(const struct ct_hang *h,
@@ -128,24 +115,25 @@ static void say_waiters(const struct ct_hang *h,
                   sizeof members);
     ct_bytes_text((double)ct_usage_of(h->job, instance)->bytes, size,
                   sizeof size);
-    add(row,
-        "rank%s %s %s in %s number %" PRIu32
-        " (%s) of the communicator of ranks %s",
-        ct_plural(w->n), who,
-        !w->live    ? "waited"
-        : w->n == 1 ? "waits"
-                    : "wait",
-        ct_op_infos[w->first->classes[w->op->cls].kind].name, instance->ordinal,
-        size, members);
+    ct_finding_say(row,
+                   "rank%s %s %s in %s number %" PRIu32
+                   " (%s) of the communicator of ranks %s",
+                   ct_plural(w->n), who,
+                   !w->live    ? "waited"
+                   : w->n == 1 ? "waits"
+                               : "wait",
+                   ct_op_infos[w->first->classes[w->op->cls].kind].name,
+                   instance->ordinal, size, members);
     say_when(row, w);
     if (w->most_ns - w->least_ns < w->most_ns / 20)
-        add(row, " for %s s", CT_NUM((double)w->most_ns / 1e9, 3));
+        ct_finding_say(row, " for %s s", CT_NUM((double)w->most_ns / 1e9, 3));
     else
-        add(row, " for %s to %s s", CT_NUM((double)w->least_ns / 1e9, 3),
-            CT_NUM((double)w->most_ns / 1e9, 3));
-    add(row, w->aborted ? ", until it was aborted"
-             : w->live  ? " so far, which looks like a hang"
-                        : " at least, when last seen");
+        ct_finding_say(row, " for %s to %s s",
+                       CT_NUM((double)w->least_ns / 1e9, 3),
+                       CT_NUM((double)w->most_ns / 1e9, 3));
+    ct_finding_say(row, w->aborted ? ", until it was aborted"
+                        : w->live  ? " so far, which looks like a hang"
+                                   : " at least, when last seen");
 }
 
 /* What the absent ones did instead. */
@@ -158,26 +146,29 @@ static void say_instead(const struct ct_hang *h,
     if (ct_is_collective(instance->base))
         for (int r = 0; r < h->job->comms[instance->comm].nranks; r++)
             if (h->job->comms[instance->comm].members[r].process == process)
-                add(row,
-                    ": it issued %" PRId64 " calls there, the others %" PRId64,
-                    h->issued[h->first[instance->comm] + r],
-                    (int64_t)instance->ordinal + 1);
+                ct_finding_say(row,
+                               ": it issued %" PRId64
+                               " calls there, the others %" PRId64,
+                               h->issued[h->first[instance->comm] + r],
+                               (int64_t)instance->ordinal + 1);
     if (h->waits_in[process] != CT_NONE) {
         const struct ct_op_row *op = &p->ops[h->waits_in[process]];
         const struct ct_op_class_row *class = &p->classes[op->cls];
 
-        add(row, "; it waited itself in %s number %" PRIu32 " of comm %d",
-            ct_op_infos[class->kind].name, op->ordinal,
-            p->comms[class->comm].comm);
+        ct_finding_say(row,
+                       "; it waited itself in %s number %" PRIu32 " of comm %d",
+                       ct_op_infos[class->kind].name, op->ordinal,
+                       p->comms[class->comm].comm);
     } else if (p->end_ns != CT_NO_TIME) {
-        add(row, "; it closed its trace and was in no call");
+        ct_finding_say(row, "; it closed its trace and was in no call");
     } else if (p->nops) {
         const struct ct_op_row *op = &p->ops[p->nops - 1];
         const struct ct_op_class_row *class = &p->classes[op->cls];
 
-        add(row, "; its last call was %s number %" PRIu32 " of comm %d",
-            ct_op_infos[class->kind].name, op->ordinal,
-            p->comms[class->comm].comm);
+        ct_finding_say(row,
+                       "; its last call was %s number %" PRIu32 " of comm %d",
+                       ct_op_infos[class->kind].name, op->ordinal,
+                       p->comms[class->comm].comm);
     }
 }
 
@@ -211,8 +202,8 @@ static void say_silent(const struct ct_hang *h,
     if (!n)
         return;
     ct_rank_list(ranks, n, who, sizeof who);
-    add(row, "; rank%s %s gave no sign of life for %s s: stopped?",
-        ct_plural(n), who, CT_NUM((double)longest / 1e9, 3));
+    ct_finding_say(row, "; rank%s %s gave no sign of life for %s s: stopped?",
+                   ct_plural(n), who, CT_NUM((double)longest / 1e9, 3));
 }
 
 static void say_absent(const struct ct_hang *h,
@@ -225,21 +216,22 @@ static void say_absent(const struct ct_hang *h,
     n = list_members(h, instance, CT_ABSENT, ranks, &no_trace, &process);
     if (n) {
         ct_rank_list(ranks, n, who, sizeof who);
-        add(row, "; rank%s %s %s", ct_plural(n), who,
-            !live    ? "never came"
-            : n == 1 ? "has not come"
-                     : "have not come");
+        ct_finding_say(row, "; rank%s %s %s", ct_plural(n), who,
+                       !live    ? "never came"
+                       : n == 1 ? "has not come"
+                                : "have not come");
         if (n == 1)
             say_instead(h, instance, process, row);
     }
     n = list_members(h, instance, CT_UNKNOWN, ranks, &no_trace, &process);
     if (n) {
         ct_rank_list(ranks, n, who, sizeof who);
-        add(row, "; whether rank%s %s came is not known: %s not whole",
+        ct_finding_say(
+            row, "; whether rank%s %s came is not known: %s not whole",
             ct_plural(n), who, n == 1 ? "its trace is" : "their traces are");
     }
     if (no_trace)
-        add(row, "; %d of its ranks left no trace", no_trace);
+        ct_finding_say(row, "; %d of its ranks left no trace", no_trace);
     if (n || no_trace)
         row->confidence = UNSURE;
 }
@@ -264,7 +256,8 @@ void ct_stuck_tell(const struct ct_hang *h, const struct ct_instance *instance,
                  "see what the absent ranks did: an exception, a branch that "
                  "the others did not take, or a long pause");
     } else {
-        add(row, "; all its ranks %s issued it", w.live ? "have" : "had");
+        ct_finding_say(row, "; all its ranks %s issued it",
+                       w.live ? "have" : "had");
         snprintf(row->advice, sizeof row->advice,
                  "all ranks issued the call: look for a link, a GPU or a peer "
                  "process that failed (NCCL's log, the hosts'), then for work "
@@ -273,11 +266,11 @@ void ct_stuck_tell(const struct ct_hang *h, const struct ct_instance *instance,
     if (w.live)
         say_silent(h, instance, &w, ranks, row);
     if (instance->mismatch)
-        add(row, "; ranks issued different calls under this number");
+        ct_finding_say(row, "; ranks issued different calls under this number");
     free(ranks);
 }
 
 void ct_stuck_tell_rest(int ops, struct ct_finding_row *row)
 {
-    add(row, "; %d more op%s hung behind", ops, ct_plural(ops));
+    ct_finding_say(row, "; %d more op%s hung behind", ops, ct_plural(ops));
 }
