@@ -20,7 +20,6 @@ static const struct ct_process *process_of(const struct ct_case *c, int comm,
 int ct_job_rank(const struct ct_case *c, int comm, int rank)
 {
     const struct ct_process *p = process_of(c, comm, rank);
-
     struct ct_absent absent;
 
     if (p)

@@ -21,11 +21,6 @@ struct measuring {
     int64_t *work;
 };
 
-static bool is_p2p(const struct ct_usage *usage)
-{
-    return usage->src != CT_NONE && usage->dst != CT_NONE;
-}
-
 /* Messages, and what was in groups. Not all of them are samples of a usage;
  * where those are few, between likes they serve. */
 static bool is_other(const struct ct_instance *i)
@@ -103,7 +98,7 @@ static double clock_error(const struct ct_case *c, const struct ct_usage *u)
     const struct ct_member *members = c->job->comms[u->comm].members;
     const struct ct_process *from, *to;
 
-    if (!is_p2p(u))
+    if (!ct_usage_is_p2p(u))
         return 0;
     if (members[u->src].process == CT_NONE ||
         members[u->dst].process == CT_NONE)
@@ -164,7 +159,7 @@ static struct ct_median measure(const struct measuring *x, int usage)
     struct ct_median median = {0};
 
     if (t.n < LEAST_TRANSFERS || x->mixed[usage] ||
-        (is_p2p(u) && u->src == u->dst))
+        (ct_usage_is_p2p(u) && u->src == u->dst))
         return median;
     memcpy(x->work, t.ns, (size_t)t.n * sizeof *x->work);
     median.n = t.n;

@@ -38,11 +38,6 @@ struct comparison {
     struct measured *measured;
 };
 
-static bool is_p2p(const struct ct_usage *usage)
-{
-    return usage->src != CT_NONE && usage->dst != CT_NONE;
-}
-
 static int kind_of(struct comparison *x, int usage)
 {
     const struct ct_usage *u = &x->c->job->usages[usage];
@@ -61,7 +56,7 @@ static int kind_of(struct comparison *x, int usage)
                                        ? CT_ROLE_UNKNOWN
                                        : x->c->roles->roles[role].role,
                            .grouped = u->grouped,
-                           .p2p = is_p2p(u)};
+                           .p2p = ct_usage_is_p2p(u)};
 
     if (key.p2p && !key.grouped)
         key.nnodes = key.ndomains = key.hops = key.nics = CT_NONE;
@@ -77,7 +72,8 @@ static struct way_key pair_key(const struct ct_usage *u)
 static int way_of(struct comparison *x, const struct ct_usage *u)
 {
     const struct way_key key =
-        is_p2p(u) ? pair_key(u) : (struct way_key){u->comm, CT_NONE, CT_NONE};
+        ct_usage_is_p2p(u) ? pair_key(u)
+                           : (struct way_key){u->comm, CT_NONE, CT_NONE};
     const int known = x->way_keys.n;
     const int way = ct_intern_add(&x->way_keys, &key, sizeof key);
 
@@ -183,8 +179,9 @@ static double certainly(const struct comparison *x, const struct measured *m)
     const struct ct_usage *u = &x->c->job->usages[m->usage];
     const double late = (double)u->wait_ns / fmax((double)u->transfer_ns, 1);
 
-    return is_p2p(u) ? LONGER
-                     : LONGER * (1 + LATE * fmin(fmax(late - 1, 0), MOST_LATE));
+    return ct_usage_is_p2p(u)
+               ? LONGER
+               : LONGER * (1 + LATE * fmin(fmax(late - 1, 0), MOST_LATE));
 }
 
 static bool is_slow(const struct comparison *x, const struct measured *m,

@@ -1,7 +1,7 @@
 /*
  * Ways that bytes take: a communicator for its collectives, two ranks for their
- * messages. A way is slow where its transfers
- * take longer than the same ones of ways that are alike.
+ * messages. A way is slow where its transfers take longer than the same ones of
+ * ways that are alike.
  */
 #ifndef COMMTRACE_WAYS_H
 #define COMMTRACE_WAYS_H

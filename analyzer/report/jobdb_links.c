@@ -94,7 +94,7 @@ void jobdb_put_links(struct jobdb *db, const struct view *view)
     for (int i = 0; i < job->ncomms; i++)
         put_worst(db, &job->comms[i]);
     for (int i = 0; i < job->nusages; i++)
-        if (job->usages[i].src != CT_NONE && job->usages[i].dst != CT_NONE)
+        if (ct_usage_is_p2p(&job->usages[i]))
             add_edge(&list, job->usages[i].comm, job->usages[i].src,
                      job->usages[i].dst);
     for (int i = 0; i < job->nprocesses; i++)

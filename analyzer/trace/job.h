@@ -87,6 +87,11 @@ struct ct_usage {
                             of all that were not overlapped; CT_NO_TIME */
 };
 
+static inline bool ct_usage_is_p2p(const struct ct_usage *usage)
+{
+    return usage->src != CT_NONE && usage->dst != CT_NONE;
+}
+
 struct ct_choice_of { /* index in the choice_classes of process; CT_NONE */
     int process, choice;
 };

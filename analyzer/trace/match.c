@@ -261,7 +261,7 @@ static int new_usage(struct ct_matching *m, int signature, bool grouped)
     usage->link = job->comms[usage->comm].link;
     usage->speed = job->comms[usage->comm].speed;
     usage->evidence = job->comms[usage->comm].evidence;
-    if (usage->src != CT_NONE && usage->dst != CT_NONE) {
+    if (ct_usage_is_p2p(usage)) {
         ct_pair_link(m->trace, job, usage->comm, usage->src, usage->dst, &fact);
         usage->link = fact.link;
         usage->speed = fact.speed;
