@@ -22,7 +22,6 @@
  * least, on one that does not at most, of the most of any also. */
 #define COMPUTING 0.3
 #define DENSE 0.1
-#define PLAUSIBLE 0.75
 
 /* Way from each occurrence of a once-per-step token to the next of any. */
 struct way {
@@ -306,7 +305,6 @@ static bool move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
 {
     struct way *ways = ct_alloc((size_t)s->ntokens, sizeof(*ways));
     int i, n = collect_ways(s, anchor, ways), best = CT_NONE;
-
     bool lone;
 
     for (i = 0; i < n; i++)
@@ -414,8 +412,8 @@ bool ct_stream_anchor(const struct ct_stream *s, int steps,
         return false;
     if (move_to_end(s, &period->anchor) &&
         follows_computing(s, &period->anchor) &&
-        period->confidence > PLAUSIBLE) {
-        period->confidence = PLAUSIBLE;
+        period->confidence > CT_PLAUSIBLE) {
+        period->confidence = CT_PLAUSIBLE;
         period->doubt = "the one scalar in them may begin or end a step";
     }
     add_tail(s, &period->anchor);

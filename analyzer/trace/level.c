@@ -26,8 +26,6 @@
 #define DDP_BUCKETS 3      /* sizes that gradients have at least */
 
 #define SURE 1.0
-#define LIKELY 0.9
-#define PLAUSIBLE 0.75
 #define GUESSED 0.65
 
 struct extra { /* of the rarer one, beside the frequent one */
@@ -165,17 +163,17 @@ static struct verdict by_small(const struct ct_stream *s,
     const int messages = times_of_messages(s, inner);
 
     if (sums_scalars(s, inner))
-        return (struct verdict){true, LIKELY, NULL};
+        return (struct verdict){true, CT_LIKELY, NULL};
     if (inner->sizes >= DDP_BUCKETS && !inner->scatters)
-        return (struct verdict){true, PLAUSIBLE,
+        return (struct verdict){true, CT_PLAUSIBLE,
                                 "gradients are summed more often than scalars"};
     if (messages && extra->scalars)
-        return (struct verdict){false, LIKELY, NULL};
+        return (struct verdict){false, CT_LIKELY, NULL};
     if (messages)
-        return (struct verdict){messages > 1, PLAUSIBLE,
+        return (struct verdict){messages > 1, CT_PLAUSIBLE,
                                 "only a small call tells a step from a part"};
     if (pause_after(s, outer) > pause_after(s, inner))
-        return (struct verdict){false, PLAUSIBLE,
+        return (struct verdict){false, CT_PLAUSIBLE,
                                 "only a small call tells a step from a part"};
     return (struct verdict){false, GUESSED,
                             "only a small call tells a step from a part"};
@@ -196,23 +194,23 @@ static struct verdict weigh(const struct ct_stream *s,
 
     if (extra.times < 2 && inner->equal >= outer->equal - FEWER &&
         size_of(inner) > MORE * size_of(outer))
-        return (struct verdict){true, LIKELY, NULL};
+        return (struct verdict){true, CT_LIKELY, NULL};
     if (extra.times < 2 || extra.gradients || extra.direction)
         return (struct verdict){false, SURE, NULL};
     if (extra.others >= 2 * extra.times) /* more than a checkpoint */
-        return (struct verdict){false, LIKELY, NULL};
+        return (struct verdict){false, CT_LIKELY, NULL};
     if (extra.lacking > PART * extra.times * large)
-        return (struct verdict){false, LIKELY, NULL};
+        return (struct verdict){false, CT_LIKELY, NULL};
     if (extra.large > PART * large) {
         if (sums_scalars(s, inner) &&
             (extra.most < FORWARD_SHARE || extra.whole_sums || !extra.kinds))
-            return (struct verdict){true, LIKELY, NULL};
+            return (struct verdict){true, CT_LIKELY, NULL};
         if (extra.most < FORWARD_SHARE && inner->sizes > 1 && extra.whole_sums)
-            return (struct verdict){true, LIKELY, NULL};
-        return (struct verdict){false, LIKELY, NULL};
+            return (struct verdict){true, CT_LIKELY, NULL};
+        return (struct verdict){false, CT_LIKELY, NULL};
     }
     if (!extra.kinds)
-        return (struct verdict){true, LIKELY, NULL};
+        return (struct verdict){true, CT_LIKELY, NULL};
     return by_small(s, outer, inner, &extra);
 }
 

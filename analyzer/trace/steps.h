@@ -94,6 +94,10 @@ struct ct_levels {
     struct ct_level *levels; /* the rarest first */
 };
 
+/* Confidences: hardly anything else fits; something else is as simple. */
+#define CT_LIKELY 0.9
+#define CT_PLAUSIBLE 0.75
+
 /* How sure it is that a level is the steps. */
 struct ct_period {
     struct ct_anchor anchor;

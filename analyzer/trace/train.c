@@ -7,8 +7,6 @@
 
 #define DDP_SIZES 3 /* of buckets: the first, the last, the others */
 
-#define LIKELY 0.9
-#define PLAUSIBLE 0.75
 #define OPEN 0.5
 
 /* Calls to and from the peer of class. */
@@ -168,18 +166,18 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
     if (calls.scalars && calls.large > 1 && whole)
         return 1;
     if (!hybrid && (calls.sizes >= DDP_SIZES || calls.ncomms > 1))
-        return LIKELY;
+        return CT_LIKELY;
     if (calls.scalars) {
         *doubt_p = "but for scalars all their calls are repeated";
-        return PLAUSIBLE;
+        return CT_PLAUSIBLE;
     }
     if (back) {
         *doubt_p = "nothing is summed in a step, periods may be of several";
-        return PLAUSIBLE;
+        return CT_PLAUSIBLE;
     }
     if (calls.scatters || calls.sizes > 1) {
         *doubt_p = "no scalar is summed in a step, micro-batches may be alike";
-        return PLAUSIBLE;
+        return CT_PLAUSIBLE;
     }
     *doubt_p = "nothing in them can only be of a step, not of a micro-batch";
     return OPEN;
