@@ -64,12 +64,18 @@ def say_pages(path, pages):
         f.truncate(pages * size)
 
 
-def share_leaves(path, table):
-    """A table whose one page of rows stands in the tree again and again."""
+def root_of(path, table):
+    """Its first page."""
     db = sqlite3.connect(path)
     root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?",
                        (table,)).fetchone()
     db.close()
+    return root
+
+
+def share_leaves(path, table):
+    """A table whose one page of rows stands in the tree again and again."""
+    root = root_of(path, table)
     size, pages = header(path, 16, ">H"), header(path, 28, ">I")
     with open(path, "r+b") as f:
         def page(n):
@@ -134,11 +140,7 @@ def shared_blocks(path):
 def endless_blocks(path):
     """Pages that each hold the next one a hundred times, above the blocks:
     those of a table that is asked for may never come."""
-    table = "packed"
-    db = sqlite3.connect(path)
-    root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?",
-                       (table,)).fetchone()
-    db.close()
+    root = root_of(path, "packed")
     size, pages = header(path, 16, ">H"), header(path, 28, ">I")
     with open(path, "r+b") as f:
         f.seek((root - 1) * size)
