@@ -189,20 +189,47 @@ static void settle(struct edges *e, struct ct_process *p)
     }
 }
 
-/* Whether a process that came to its end has calls after its last step that are
- * in a later one of others: it lost the end of that. */
-static bool lacks_last(const struct edges *e, const struct ct_process *p)
+/* Whether any of the calls first..last is in a step of others. */
+static bool is_in_any(const struct edges *e, const struct ct_process *p,
+                      int first, int last)
 {
-    const struct ct_step_row *last;
     int o;
 
-    if (p->end_ns == CT_NO_TIME || !p->nsteps)
-        return false;
-    last = &p->steps[p->nsteps - 1];
-    for (o = last->last_op + 1; o < p->nops; o++)
-        if (number_at(e, p, o) > last->number)
+    for (o = first; o <= last; o++)
+        if (number_at(e, p, o) >= 0)
             return true;
     return false;
+}
+
+/* Whether the call before a first step that nobody is sure of is one of those
+ * that later ones hold. */
+static bool may_begin_before(const struct edges *e, const struct ct_process *p)
+{
+    const struct ct_step_row *row = p->steps;
+    const int at = row->first_op - 1;
+    int o;
+
+    if (row->sure || at < 0 || number_at(e, p, at) != CT_NONE)
+        return false;
+    for (o = row->last_op + 1; o <= p->steps[p->nsteps - 1].last_op; o++)
+        if (p->ops[o].cls == p->ops[at].cls)
+            return true;
+    return false;
+}
+
+/* Whether a process has calls outside of its steps that are in one of others:
+ * it lost an end of its own. One that was killed, or still runs, may lack the
+ * end. */
+static bool lacks_end(const struct edges *e, const struct ct_process *p)
+{
+    const int n = p->nsteps;
+    const bool ended = p->end_ns != CT_NO_TIME;
+
+    if (!n)
+        return ended && is_in_any(e, p, 0, p->nops - 1);
+    return may_begin_before(e, p) ||
+           is_in_any(e, p, 0, p->steps[0].first_op - 1) ||
+           (ended && is_in_any(e, p, p->steps[n - 1].last_op + 1, p->nops - 1));
 }
 
 bool ct_steps_settle_edges(const struct ct_trace *trace,
@@ -217,7 +244,7 @@ bool ct_steps_settle_edges(const struct ct_trace *trace,
         struct ct_process *p = &trace->processes[job->processes[i]];
 
         settle(&e, p);
-        e.certain &= !lacks_last(&e, p);
+        e.certain &= !lacks_end(&e, p);
     }
     free(e.steady);
     free(e.other);

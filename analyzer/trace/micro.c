@@ -22,17 +22,6 @@ static int first_of(const struct ct_anchor *anchor)
     return anchor->at + 1 - anchor->length;
 }
 
-static int divisor(int a, int b)
-{
-    while (b) {
-        const int rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static bool is_lone(const struct ct_stream *s, int at)
 {
     const struct ct_op_row *op;
@@ -96,7 +85,7 @@ static struct ct_micro of_pipeline(const struct ct_stream *s,
         if (p->classes[c].comm != comm || !s->kinds[s->kind_of[c]].p2p)
             continue;
         at = places_of(s, anchor, s->kind_of[c], &n);
-        micro.n = divisor(micro.n, n);
+        micro.n = ct_divisor(micro.n, n);
         if (n > 1 && micro.ns == CT_NO_TIME)
             micro.ns = median_distance(s, at, n);
         free(at);

@@ -10,7 +10,7 @@
 
 #define WHOLE 256 /* calls of a step that are all looked at */
 #define ENDS 64   /* else so many at each end */
-#define FEW 0.1   /* of the steps, that processes may not agree on */
+#define FEW 0.001 /* of the steps, that processes may not agree on */
 
 struct numbering {
     struct ct_trace *trace;

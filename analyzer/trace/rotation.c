@@ -3,6 +3,7 @@
 
 #include "trace/arena.h"
 #include "trace/locate.h"
+#include "trace/select.h"
 
 #define LEAST_WINDOWS 8 /* of fewer, half may agree by chance */
 #define WARM_UP 2       /* windows, where enough remain */
@@ -26,18 +27,13 @@ struct rotation {
     double *sums;   /* per window and rank: of durations, ns */
 };
 
-static int divisor(int a, int b)
-{
-    return b ? divisor(b, a % b) : a;
-}
-
 /* After how many calls a ring's skews are back where they were: each call
  * moves them by its number of steps, 2(n-1) or n-1, modulo n. 0: no ring. */
 static int period(const struct ct_usage *usage, int nranks)
 {
     switch (ct_op_infos[usage->base].wire) {
     case CT_TWO_RING:
-        return nranks > 2 ? nranks / divisor(nranks, 2) : 0;
+        return nranks > 2 ? nranks / ct_divisor(nranks, 2) : 0;
     case CT_RING:
         return ct_op_infos[usage->base].cls == CT_COLL && nranks > 1 ? nranks
                                                                      : 0;

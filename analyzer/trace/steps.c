@@ -18,6 +18,7 @@
 #define LEAST_CONFIDENCE 0.6
 #define FORWARDS_SHARE 0.9
 #define MANY_STEPS 5
+#define FEW_STEPS 4
 #define UNCERTAIN 0.75 /* where some steps begin or end */
 
 /* A first step that takes so much longer than the usual one warms up. */
@@ -352,11 +353,6 @@ static void find_warm_ups(const struct cutting *c)
     count_steps(c);
 }
 
-static int divisor(int a, int b)
-{
-    return b ? divisor(b, a % b) : a;
-}
-
 /* Ranks that see no micro-batches do not count; stages of an interleaved
  * pipeline see each several times, not all as often. */
 static void find_micro_batches(const struct cutting *c)
@@ -371,7 +367,7 @@ static void find_micro_batches(const struct cutting *c)
         if (!process_at(c, i)->nsteps || micro->n <= 0)
             continue;
         if (micro->pipeline)
-            pipeline = divisor(pipeline, micro->n);
+            pipeline = ct_divisor(pipeline, micro->n);
         else if (row == CT_NONE || micro->n < row)
             row = micro->n;
         if (micro->ns != CT_NO_TIME)
@@ -400,6 +396,8 @@ static void find_steps(struct cutting *c)
     job->step_confidence *= confidence_of(c, &doubt);
     job->step_confidence *= ct_steps_number(c->trace, job, &certain);
     if (!certain || c->uncertain)
+        job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
+    if (job->nsteps < FEW_STEPS)
         job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
     if (job->nsteps < MANY_STEPS)
         job->step_confidence *= 1 - .05 * (MANY_STEPS - job->nsteps);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "trace/arena.h"
+#include "trace/select.h"
 #include "trace/steps.h"
 
 #define DDP_SIZES 3 /* of buckets: the first, the last, the others */
@@ -57,13 +58,19 @@ struct calls {       /* of a step */
     int ncomms;      /* with such */
     int sizes, sums; /* of large sums; all */
     int large;       /* tokens */
-    bool once;       /* any of them is called once */
+    bool once;       /* one of a kind, or a sum, is called once */
+    int times;       /* divides the numbers of each kind of reductions */
     int comm;        /* of one of them */
     bool comms;      /* not all are on that */
     int gathers, scatters;
     bool scalars;  /* of floats: norm, loss */
     bool smallest; /* any sum of a handful of bytes */
 };
+
+static bool is_scalar(const struct ct_kind *kind)
+{
+    return kind->small && kind->reduces && kind->floats;
+}
 
 static void add_class(const struct ct_stream *s, int class, struct calls *calls)
 {
@@ -74,7 +81,7 @@ static void add_class(const struct ct_stream *s, int class, struct calls *calls)
     if (!calls->tokens[token])
         return;
     calls->tokens[token] = false;
-    calls->scalars |= kind->small && kind->reduces && kind->floats;
+    calls->scalars |= is_scalar(kind);
     calls->smallest |= kind->small && kind->reduces;
     calls->sums += kind->sums;
     if (!kind->small && calls->comm == CT_NONE)
@@ -85,6 +92,27 @@ static void add_class(const struct ct_stream *s, int class, struct calls *calls)
     calls->sizes++;
     calls->ncomms += !calls->summed[row->comm];
     calls->summed[row->comm] += calls->n[token];
+}
+
+/* How the calls of each kind come in a step. */
+static void count_kinds(const struct ct_stream *s,
+                        const struct ct_anchor *anchor, struct calls *calls)
+{
+    const int first = anchor->at + 1 - anchor->length;
+    int *n = ct_segment_kinds(s, first, anchor->at), k, o;
+
+    for (k = 0; k < s->nkinds; k++)
+        if (s->kinds[k].reduces &&
+            (!s->kinds[k].small || is_scalar(&s->kinds[k])))
+            calls->times = ct_divisor(calls->times, n[k]);
+    for (o = first; o <= anchor->at; o++) {
+        const struct ct_token *token = &s->tokens[s->token_at[o]];
+        const struct ct_kind *kind = &s->kinds[token->kind];
+
+        calls->once |= calls->n[s->token_at[o]] == 1 && !kind->small &&
+                       (kind->sums || n[token->kind] == 1);
+    }
+    free(n);
 }
 
 static struct calls calls_of(const struct ct_stream *s,
@@ -106,8 +134,7 @@ static struct calls calls_of(const struct ct_stream *s,
         calls.gathers += kind->gathers;
         calls.scatters += kind->scatters;
     }
-    for (o = anchor->at + 1 - anchor->length; o <= anchor->at; o++)
-        calls.once |= calls.n[s->token_at[o]] == 1 && !ct_kind_at(s, o)->small;
+    count_kinds(s, anchor, &calls);
     for (c = 0; c < p->nclasses; c++)
         add_class(s, c, &calls);
     return calls;
@@ -163,8 +190,13 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
         *doubt_p = "they hold more passes forward than backward";
         return OPEN;
     }
-    if (calls.scalars && calls.large > 1 && whole)
-        return 1;
+    if (calls.scalars && calls.large > 1 && whole) {
+        if (calls.times == 1)
+            return 1;
+        *doubt_p =
+            "all their sums come several times: each may be several steps";
+        return CT_PLAUSIBLE;
+    }
     if (!hybrid && (calls.sizes >= DDP_SIZES || calls.ncomms > 1))
         return CT_LIKELY;
     if (calls.scalars) {

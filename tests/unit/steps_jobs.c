@@ -280,6 +280,11 @@ static const struct job jobs[] = {
 #include "steps_jobs.def"
 };
 
+static const struct job doubts[] = {
+#define JOB(options_, ...) {options_, __VA_ARGS__},
+#include "steps_doubts.def"
+};
+
 struct tally {
     int n, exact, all, sure, told, micro[3];
 };
@@ -316,6 +321,7 @@ static void check(const struct tally *t)
     assert_int_equal(t->micro[0], 0);
     assert_true(t->exact * 10 >= t->n * 9);
     assert_true(t->all * 10 >= t->n * 9);
+    assert_true(t->told * 10 >= t->n * 6); /* doubting all is no way out */
 }
 
 static void test_jobs(void **state)
@@ -328,6 +334,18 @@ static void test_jobs(void **state)
     for (i = 0; i < n; i++)
         add(&tally, &jobs[i]);
     check(&tally);
+}
+
+static void test_doubts(void **state)
+{
+    const int n = sizeof(doubts) / sizeof(*doubts);
+    struct tally tally = {0};
+    int i;
+
+    (void)state;
+    for (i = 0; i < n; i++)
+        add(&tally, &doubts[i]);
+    assert_int_equal(tally.sure, 0);
 }
 
 static void by_chance(struct tally *tally, unsigned long first, int n)
@@ -357,6 +375,7 @@ static void test_random(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs),
+                                       cmocka_unit_test(test_doubts),
                                        cmocka_unit_test(test_random)};
 
     if (argc == 4 && !strcmp(argv[1], "random")) {
