@@ -26,6 +26,7 @@
 /* Way from each occurrence of a once-per-step token to the next of any. */
 struct way {
     int token, n;
+    int to_sums;             /* that end with a large sum */
     struct ct_anchor anchor; /* at the token */
     int64_t *calls, *ns;
     int64_t *idle; /* time on it that nothing is communicated */
@@ -60,9 +61,12 @@ static void find_once(const struct ct_stream *s, const struct ct_anchor *anchor,
     free(last);
 }
 
-static bool reduces(const struct ct_stream *s, int token)
+/* Gradients, or the norm; not the maxima of a loss over the vocabulary. */
+static bool sums(const struct ct_stream *s, int token)
 {
-    return s->kinds[s->tokens[token].kind].reduces;
+    const struct ct_kind *kind = &s->kinds[s->tokens[token].kind];
+
+    return kind->sums || (kind->small && kind->reduces);
 }
 
 static bool collects(const struct ct_stream *s, int token)
@@ -111,7 +115,7 @@ static void begin_ways(const struct ct_stream *s,
         if (!once[t] || !move(s, anchor, t, &way->anchor))
             continue;
         way->token = t;
-        way->n = 0;
+        way->n = way->to_sums = 0;
         way->calls = ct_alloc(room, sizeof(*way->calls));
         way->ns = ct_alloc(room, sizeof(*way->ns));
         way->idle = ct_alloc(room, sizeof(*way->idle));
@@ -178,7 +182,7 @@ static int collect_ways(const struct ct_stream *s,
     find_once(s, anchor, once);
     /* Not inside its pipeline, nor before it. */
     keep(s, once, collects);
-    keep(s, once, reduces);
+    keep(s, once, sums);
     begin_ways(s, anchor, once, ways, way_of, &n);
     while (last < p.at[p.n - 1] && way_of[s->token_at[last]] == CT_NONE)
         last++;
@@ -189,6 +193,7 @@ static int collect_ways(const struct ct_stream *s,
             continue;
         from->calls[from->n] = o - last;
         from->sums[from->n] = count_sums(s, last + 1, o, seen, o);
+        from->to_sums += is_large_sum(ct_kind_at(s, o));
         from->gathers[from->n] = count_gathers(s, last + 1, o);
         from->idle[from->n] = idle_between(s, last, o);
         from->ns[from->n++] = ct_stream_begin(s, o) - ct_stream_end(s, last);
@@ -205,10 +210,15 @@ static bool is_scalar(const struct ct_stream *s, const struct way *way)
     return s->kinds[s->tokens[way->token].kind].small;
 }
 
+static bool leads_to_sum(const struct way *way)
+{
+    return 2 * way->to_sums > way->n;
+}
+
 /* Whether a step rather ends with a than with b, both before a long way. That
  * is to the next forward pass, which parameters are gathered for after the
  * norm: where the way is a backward one, there are gradients on it, or at its
- * end. */
+ * end. If both lead to gradients, one is from a gradient to the next. */
 static bool ends_rather(const struct ct_stream *s, const struct way *a,
                         const struct way *b)
 {
@@ -217,7 +227,8 @@ static bool ends_rather(const struct ct_stream *s, const struct way *a,
     if (!a->median_gathers != !b->median_gathers &&
         is_scalar(s, a->median_gathers ? a : b))
         return a->median_gathers > 0;
-    if (a->median_sums != b->median_sums)
+    if (a->median_sums != b->median_sums &&
+        !(leads_to_sum(a) && leads_to_sum(b)))
         return a->median_sums < b->median_sums;
     if (is_scalar(s, a) != is_scalar(s, b))
         return is_scalar(s, a);

@@ -180,6 +180,7 @@ static void settle(struct edges *e, struct ct_process *p)
         if (row->kind == CT_STEP_OTHER && row->number != CT_NONE &&
             e->steady[row->number] >= e->other[row->number])
             row->kind = CT_STEP_STEADY;
+        e->certain &= row->kind != CT_STEP_OTHER;
         settle_start(e, p, i);
         settle_end(e, p, i);
     }

@@ -31,7 +31,8 @@ struct filling {
     int *next;     /* per token: how far the next of its lane mostly is */
     struct lost *lost;
     int nlanes, nlost, capacity;
-    bool any; /* is missing, of which nothing may be known */
+    bool any;     /* is missing, of which nothing may be known */
+    bool unnamed; /* of one nothing is known */
 };
 
 static void name_lanes(struct filling *f)
@@ -147,8 +148,10 @@ static void fill(struct filling *f, int from, int to)
     for (ordinal = first + 1; ordinal < last; ordinal++) {
         const int token = token_at(f, to, ordinal, &instance);
 
-        if (token == CT_NONE)
+        if (token == CT_NONE) {
+            f->unnamed = true;
             continue;
+        }
         /* Others of this lane may share a place. */
         place = place_between(f, token, place - (ordinal > first + 1),
                               f->place_of[to]);
@@ -361,6 +364,7 @@ void ct_stream_fill_gaps(struct ct_stream *s, const struct ct_job *job)
     name_lanes(&f);
     find_lost(&f);
     s->lossy = f.any || f.nlost > 0 || s->process->lost > 0;
+    s->unnamed = f.unnamed;
     if (f.nlost && !is_guesswork(&f))
         insert(&f);
     free(f.lane_of);

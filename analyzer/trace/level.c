@@ -25,6 +25,8 @@
 #define FEWER 0.05         /* of the segments, that are alike */
 #define DDP_BUCKETS 3      /* sizes that gradients have at least */
 
+#define MOST_CALLS 0.5 /* that are in steps, not between them */
+
 #define SURE 1.0
 #define GUESSED 0.65
 
@@ -207,6 +209,10 @@ static struct verdict weigh(const struct ct_stream *s,
             return (struct verdict){true, CT_LIKELY, NULL};
         if (extra.most < FORWARD_SHARE && inner->sizes > 1 && extra.whole_sums)
             return (struct verdict){true, CT_LIKELY, NULL};
+        if (sums_scalars(s, inner))
+            return (struct verdict){
+                false, CT_PLAUSIBLE,
+                "parts of them may be steps, the rest an evaluation"};
         return (struct verdict){false, CT_LIKELY, NULL};
     }
     if (!extra.kinds)
@@ -232,6 +238,11 @@ bool ct_stream_period(const struct ct_stream *s, int steps,
             period->confidence = verdict.confidence;
             period->doubt = verdict.doubt;
         }
+    }
+    if (levels.n && levels.levels[step].inside < MOST_CALLS &&
+        period->confidence > CT_PLAUSIBLE) {
+        period->confidence = CT_PLAUSIBLE;
+        period->doubt = "most of such calls are between them";
     }
     if (levels.n)
         period->anchor = levels.levels[step].anchor;

@@ -17,7 +17,7 @@ struct numbering {
     struct ct_job *job;
     int *number; /* per instance: of the step it is part of, CT_BETWEEN */
     int64_t votes, agreeing;
-    int rows;     /* sure steps */
+    int rows;     /* steps */
     int contrary; /* of them, with a call that others have in another one */
 };
 
@@ -56,7 +56,7 @@ static void mark(struct numbering *n, const struct ct_process *p,
         n->agreeing += n->number[instance] == number;
         contrary |= n->number[instance] != number;
     }
-    if (row->sure && number != CT_BETWEEN) {
+    if (number != CT_BETWEEN) {
         n->rows++;
         n->contrary += contrary;
     }

@@ -30,7 +30,7 @@
  * lengthens half of them, a checkpoint after every third some more. */
 #define REGULAR_SHARE 0.25
 
-#define OFTEN 0.4 /* of the segments, that hold the same */
+#define OFTEN 0.3 /* of the segments, that hold the same */
 
 #define TOLERANCE 0.02    /* of the distance, at least one call */
 #define COMMON_SHARE 0.6  /* of all calls: a token too common */
@@ -262,9 +262,10 @@ static bool look_into(const struct ct_stream *s, const struct ct_anchor *anchor,
     return collective && varied;
 }
 
-/* Share of the calls of the marked sorts that lies in steps of this anchor. */
+/* Share of the calls of the marked sorts that lies between the first step of
+ * this anchor and the last; *inside_p: and of those in steps. */
 static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
-                      const bool *sorts)
+                      const bool *sorts, double *inside_p)
 {
     struct ct_places p = ct_places_of(s, anchor);
     int first = p.at[0] + 1 - anchor->length, last = p.at[p.n - 1];
@@ -275,6 +276,7 @@ static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
             alike++;
             inside += o >= first && o <= last;
         }
+    *inside_p = inside ? (double)p.n * anchor->length / inside : 0;
     return alike ? (double)inside / alike : 0;
 }
 
@@ -306,7 +308,7 @@ static bool holds(const struct ct_stream *s, struct ct_level *level,
         return false;
     memset(sorts, 0, (size_t)s->nsorts * sizeof(*sorts));
     return look_into(s, &level->anchor, sorts) &&
-           covered(s, &level->anchor, sorts) >= COVERED_SHARE &&
+           covered(s, &level->anchor, sorts, &level->inside) >= COVERED_SHARE &&
            !leaves_most(s, &level->anchor, sorts);
 }
 

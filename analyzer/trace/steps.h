@@ -65,6 +65,7 @@ struct ct_stream {
     uint64_t *kind_hashes; /* [i]: the same of their kinds */
     bool on_gpu;           /* times are the GPU's */
     bool lossy;            /* records are lost */
+    bool unnamed;          /* of some nothing is known but that they are */
 };
 
 struct ct_anchor {
@@ -81,11 +82,12 @@ struct ct_anchor {
 /* Something that happens at a regular distance. */
 struct ct_level {
     struct ct_anchor anchor;
-    int n;        /* how often */
-    double equal; /* share of it that is alike */
-    int others;   /* tokens it was compared with */
-    int *calls;   /* of each kind, each time */
-    int sizes;    /* of sums that are no handful of bytes */
+    int n;         /* how often */
+    double equal;  /* share of it that is alike */
+    double inside; /* of calls of its sorts, that are in it */
+    int others;    /* tokens it was compared with */
+    int *calls;    /* of each kind, each time */
+    int sizes;     /* of sums that are no handful of bytes */
     bool scatters;
 };
 

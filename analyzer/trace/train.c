@@ -55,6 +55,7 @@ struct calls {       /* of a step */
     int *n;          /* of each token */
     bool *tokens;    /* left to count */
     int *summed;     /* large all-reduces on each communicator */
+    int *scattered;  /* reduce-scatters on each */
     int ncomms;      /* with such */
     int sizes, sums; /* of large sums; all */
     int large;       /* tokens */
@@ -87,6 +88,8 @@ static void add_class(const struct ct_stream *s, int class, struct calls *calls)
     if (!kind->small && calls->comm == CT_NONE)
         calls->comm = row->comm;
     calls->comms |= !kind->small && calls->comm != row->comm;
+    if (kind->scatters)
+        calls->scattered[row->comm] += calls->n[token];
     if (!kind->sums || kind->small || kind->scatters)
         return;
     calls->sizes++;
@@ -123,6 +126,7 @@ static struct calls calls_of(const struct ct_stream *s,
         .n = ct_alloc((size_t)s->ntokens, sizeof(*calls.n)),
         .tokens = ct_alloc((size_t)s->ntokens, sizeof(*calls.tokens)),
         .summed = ct_alloc((size_t)p->ncomms, sizeof(*calls.summed)),
+        .scattered = ct_alloc((size_t)p->ncomms, sizeof(*calls.scattered)),
         .comm = CT_NONE};
     int o, c;
 
@@ -144,11 +148,13 @@ static struct calls calls_of(const struct ct_stream *s,
  * also after each micro-batch. */
 static bool is_hybrid(const struct ct_stream *s, const struct calls *calls)
 {
-    int c;
+    const int n = s->process->ncomms;
+    int c, d;
 
-    for (c = 0; c < s->process->ncomms; c++)
-        if (calls->scatters && calls->summed[c] == calls->scatters)
-            return true;
+    for (c = 0; c < n; c++)
+        for (d = 0; d < n && calls->summed[c]; d++)
+            if (calls->scattered[d] == calls->summed[c])
+                return true;
     return false;
 }
 
@@ -157,6 +163,7 @@ static void release(struct calls *calls)
     free(calls->n);
     free(calls->tokens);
     free(calls->summed);
+    free(calls->scattered);
 }
 
 bool ct_stream_trains(const struct ct_stream *s, const struct ct_anchor *anchor)
@@ -197,7 +204,8 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
             "all their sums come several times: each may be several steps";
         return CT_PLAUSIBLE;
     }
-    if (!hybrid && (calls.sizes >= DDP_SIZES || calls.ncomms > 1))
+    if (!hybrid && whole && calls.times == 1 &&
+        (calls.sizes >= DDP_SIZES || calls.ncomms > 1))
         return CT_LIKELY;
     if (calls.scalars) {
         *doubt_p = "but for scalars all their calls are repeated";
