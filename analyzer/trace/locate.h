@@ -8,11 +8,11 @@
  * ends as early as if it were not: its duration is T - delta, the others' at
  * most T + delta. So the shortest duration falls by kappa = 1/2 for each ns
  * between shortest and longest, until what the others could do without the late
- * rank is done: of an all-reduce's 2(n-1) steps n are left for that one, however
- * late it is. Where bandwidth rules, and for an all-reduce of two ranks, kappa
- * is 0. It is estimated per usage from the calls themselves; where ranks always
- * came too far apart for that, the shortest duration may be as little as those
- * n steps, and is marked.
+ * rank is done: of an all-reduce's 2(n-1) steps n are left for that one,
+ * however late it is. Where bandwidth rules, and for an all-reduce of two
+ * ranks, kappa is 0. It is estimated per usage from the calls themselves; where
+ * ranks always came too far apart for that, the shortest duration may be as
+ * little as those n steps, and is marked.
  *
  * Rotation (rotation.c): back to back, a ring hands the ranks' skews on: a
  * message travels one rank per step, so after a call of k steps rank i is as
