@@ -483,6 +483,39 @@ static void channels_speak_for_themselves(void **state)
     nccl_log_close(log);
 }
 
+/* What connects neighbours of a ring or tree is of the communicator that has
+ * it, though another one was called before. */
+static void rings_and_trees_speak_for_themselves(void **state)
+{
+    static const char *const lines[][2] = {
+        {"Ring %02d : 3 -> 0 -> 2", "Ring %02d : 3 -> 0 -> 1"},
+        {"Trees [%d] 2/-1/-1->0->-1", "Trees [%d] 1/-1/-1->0->-1"},
+        {"Trees [%d] 3/-1/-1->0->2", "Trees [%d] 3/-1/-1->0->1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        struct seen seen;
+        struct nccl_log *log = open_log(&seen);
+        for (int k = 0; k < 2; k++) {
+            say(log,
+                "ncclCommInitRank comm 0xd%d rank 0 nranks 4 cudaDev 0 nvmlDev "
+                "0 busId 1000 commId 0xd%d - Init START",
+                k, k);
+            for (int channel = 0; channel < 2; channel++)
+                say(log, lines[i][k], channel);
+            say(log,
+                "ncclCommInitRank comm 0xd%d rank 0 nranks 4 cudaDev 0 nvmlDev "
+                "0 busId 1000 commId 0xd%d - Init COMPLETE",
+                k, k);
+        }
+        call(log, 0xd0, 4);
+        call(log, 0xd1, 4);
+        connect(log, "P2P/CUMEM");
+        nccl_log_flush(log, true, false);
+        expect_conns(&seen, 0, 0xd1, false);
+        nccl_log_close(log);
+    }
+}
+
 /* Unless all else is forbidden: the one that has such connections does not get
  * them again. */
 static void nothing_is_connected_twice(void **state)
@@ -523,6 +556,7 @@ int main(void)
         cmocka_unit_test(what_nothing_ends_is_of_sends),
         cmocka_unit_test(nodes_speak_for_themselves),
         cmocka_unit_test(channels_speak_for_themselves),
+        cmocka_unit_test(rings_and_trees_speak_for_themselves),
         cmocka_unit_test(nothing_is_connected_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
