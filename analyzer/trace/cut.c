@@ -39,7 +39,7 @@ static bool any_lost(const struct cut *c, int first, int last)
 /* No record is lost at its edges, and none that is not known of. */
 static bool is_sure(const struct cut *c, int first, int last)
 {
-    return !c->s->lossy || (!c->s->unnamed && is_usual(c, first, last) &&
+    return !c->s->lossy || (is_usual(c, first, last) &&
                             !any_lost(c, first - NEAR, first + NEAR) &&
                             !any_lost(c, last - NEAR, last + NEAR));
 }

@@ -209,7 +209,7 @@ static struct verdict weigh(const struct ct_stream *s,
             return (struct verdict){true, CT_LIKELY, NULL};
         if (extra.most < FORWARD_SHARE && inner->sizes > 1 && extra.whole_sums)
             return (struct verdict){true, CT_LIKELY, NULL};
-        if (sums_scalars(s, inner) || extra.whole_sums)
+        if (sums_scalars(s, inner) || (inner->sizes > 1 && extra.whole_sums))
             return (struct verdict){
                 false, CT_PLAUSIBLE,
                 "parts of them may be steps, the rest an evaluation"};

@@ -36,6 +36,7 @@ const char *const ct_step_kinds[] = {[CT_STEP_STEADY] = "steady",
 /* What one process says. */
 struct found {
     bool any, trains;
+    bool unnamed; /* a call is lost that nothing is known of */
     double confidence;
     const char *doubt;
     struct ct_micro micro;
@@ -85,6 +86,7 @@ static void cut_process(void *context, int i)
         found->any = true;
         found->confidence = period.confidence;
         found->doubt = period.doubt;
+        found->unnamed = stream.unnamed;
         if (c->kind != CT_STEP_FORWARD)
             look_at_end(&stream, &period.anchor, found);
         found->trains = ct_stream_trains(&stream, &period.anchor);
@@ -220,6 +222,16 @@ static bool any_trains(const struct cutting *c)
 
     for (i = 0; i < c->job->nprocesses; i++)
         if (c->found[i].trains)
+            return true;
+    return false;
+}
+
+static bool any_unnamed(const struct cutting *c)
+{
+    int i;
+
+    for (i = 0; i < c->job->nprocesses; i++)
+        if (c->found[i].unnamed && process_at(c, i)->nsteps)
             return true;
     return false;
 }
@@ -395,7 +407,7 @@ static void find_steps(struct cutting *c)
     }
     job->step_confidence *= confidence_of(c, &doubt);
     job->step_confidence *= ct_steps_number(c->trace, job, &certain);
-    if (!certain || c->uncertain)
+    if (!certain || c->uncertain || any_unnamed(c))
         job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
     if (job->nsteps < FEW_STEPS)
         job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
