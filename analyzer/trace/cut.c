@@ -157,24 +157,32 @@ static int count_alike(struct cut *c, int first, int last)
     return n;
 }
 
-/* Before the first usual step: what ends like one is one that warms up; else
- * only what has half of its calls may be one. What a step never calls is set-up
- * before it. */
-static void cut_warm_up(struct cut *c, int first, int last)
+/* Before all that is usual, only what has half of the calls of a step may be
+ * one, that warms up. What a step never calls is set-up before it. */
+static void cut_first(struct cut *c, int first, int last)
 {
-    const int length = c->anchor->length, start = last + 1 - length;
+    const int length = c->anchor->length;
 
-    if (start >= first && is_usual(c, start, last)) {
-        cut_warm_up(c, first, start - 1);
-        add_row(c, start, last, c->kind);
-        return;
-    }
     if (last + 1 - first > 2 * length)
-        first = start;
+        first = last + 1 - length;
     while (first <= last && !c->usual[c->s->tokens[c->s->token_at[first]].kind])
         first++;
     if (2 * count_alike(c, first, last) >= length)
         add_row(c, first, last, CT_STEP_WARM_UP);
+}
+
+/* Before the first usual step: what ends like one, though its sizes are others,
+ * is one as well; there may be thousands. */
+static void cut_warm_up(struct cut *c, int first, int last)
+{
+    const int length = c->anchor->length;
+    int start = last + 1;
+
+    while (start - length >= first && is_usual(c, start - length, start - 1))
+        start -= length;
+    cut_first(c, first, start - 1);
+    for (; start <= last; start += length)
+        add_row(c, start, start + length - 1, c->kind);
 }
 
 /* The calls first..last, places in the sequence, end as a step does. */

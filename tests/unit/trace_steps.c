@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
 #include "trace_files.h"
+
+#define MANY 20000 /* steps */
+#define SMALL_STACK (256 << 10)
 
 static struct ct_trace *generate(const char *folder, const char *options)
 {
@@ -265,12 +269,42 @@ static void test_patterns(void **state)
     }
 }
 
+/* Steps whose sizes change once, with hardly any stack: it does not grow with
+ * their number. */
+static void test_many_before(void **state)
+{
+    const char *folder = files_folder();
+    sqlite3 *db = files_begin(folder, 0, 2, 0);
+    struct ct_trace *trace;
+    struct rlimit usual, small;
+    int i, id = 0, ar = 0;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        files_class(db, 1 + 2 * i, 1, CT_OP_ALL_REDUCE, 1L << (20 + i), -1);
+        files_class(db, 2 + 2 * i, 1, CT_OP_ALL_REDUCE, 1 + i, -1);
+    }
+    for (i = 0; i < MANY; i++) {
+        add_op(db, &id, 3 * i < MANY ? 1 : 3, &ar);
+        add_op(db, &id, 3 * i < MANY ? 2 : 4, &ar);
+    }
+    files_end(db);
+    assert_int_equal(getrlimit(RLIMIT_STACK, &usual), 0);
+    small = (struct rlimit){SMALL_STACK, usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_STACK, &small), 0);
+    trace = files_open(folder);
+    assert_int_equal(setrlimit(RLIMIT_STACK, &usual), 0);
+    assert_int_equal(trace->processes[0].nsteps, MANY);
+    files_close(trace, folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_evaluations),
-        cmocka_unit_test(test_step_times), cmocka_unit_test(test_per_step),
-        cmocka_unit_test(test_sweeps),     cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_evaluations),
+        cmocka_unit_test(test_step_times),  cmocka_unit_test(test_per_step),
+        cmocka_unit_test(test_sweeps),      cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_many_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
