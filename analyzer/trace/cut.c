@@ -211,11 +211,6 @@ static void cut_segment(struct cut *c, int first, int last)
     add_row(c, start, last, c->kind);
 }
 
-static uint64_t sizes_of(const struct cut *c, const struct ct_step_row *row)
-{
-    return c->s->hashes[row->last_op + 1] - c->s->hashes[row->first_op];
-}
-
 /* After the last step: only what was seen between steps too. */
 static void cut_rest(struct cut *c, int first)
 {
@@ -234,24 +229,49 @@ static void cut_rest(struct cut *c, int first)
     }
 }
 
+static uint64_t sizes_of(const struct cut *c, const struct ct_step_row *row)
+{
+    return c->s->hashes[row->last_op + 1] - c->s->hashes[row->first_op];
+}
+
+/* Per row of the process: the last one with messages of the same sizes. Rows
+ * are still of places. */
+static int *last_alike(const struct cut *c)
+{
+    const struct ct_process *p = c->s->process;
+    const size_t n = (size_t)p->nsteps;
+    int *ids = ct_alloc(n, sizeof(*ids)), *last = ct_alloc(n, sizeof(*last)), i;
+    struct ct_intern keys = {0};
+
+    for (i = 0; i < p->nsteps; i++) {
+        const uint64_t sizes = sizes_of(c, &p->steps[i]);
+
+        ids[i] = ct_intern_add(&keys, &sizes, sizeof(sizes));
+        last[ids[i]] = i;
+    }
+    for (i = 0; i < p->nsteps; i++)
+        ids[i] = last[ids[i]];
+    ct_intern_release(&keys);
+    free(last);
+    return ids;
+}
+
 /* The first steps, if their messages have sizes that do not come again (DDP
- * makes its buckets anew). Rows are still of places. */
+ * makes its buckets anew). */
 static void find_warm_ups(const struct cut *c)
 {
     const struct ct_process *p = c->s->process;
-    int i, k;
+    int *last = last_alike(c), i;
 
-    for (i = 0; i < p->nsteps; i++) {
+    for (i = 0; i < p->nsteps && last[i] == i; i++) {
         struct ct_step_row *row = &p->steps[i];
-        const uint64_t sizes = sizes_of(c, row);
 
-        for (k = i + 1; k < p->nsteps && sizes_of(c, &p->steps[k]) != sizes;)
-            k++;
-        if (k < p->nsteps || sizes == c->anchor->usual || c->s->lossy)
-            return;
+        if (sizes_of(c, row) == c->anchor->usual || c->s->lossy)
+            break;
         if (row->kind == c->kind)
             row->kind = CT_STEP_WARM_UP;
     }
+    free(last);
 }
 
 /* One clock for all steps of a process: the GPU's if it timed most anchors.
