@@ -59,17 +59,19 @@ static int64_t median_distance(const struct ct_stream *s, const int *at, int n)
     return middle;
 }
 
-/* Places of calls of that kind in the usual step. */
-static int *places_of(const struct ct_stream *s, const struct ct_anchor *anchor,
-                      int kind, int *n_p)
+/* Of the n calls of that kind in the usual step. */
+static int64_t kind_distance(const struct ct_stream *s,
+                             const struct ct_anchor *anchor, int kind, int n)
 {
-    int *at = ct_alloc((size_t)anchor->length, sizeof(*at)), o;
+    int *at = ct_alloc((size_t)n, sizeof(*at)), k = 0, o;
+    int64_t ns;
 
-    *n_p = 0;
     for (o = first_of(anchor); o <= anchor->at; o++)
         if (s->tokens[s->token_at[o]].kind == kind)
-            at[(*n_p)++] = o;
-    return at;
+            at[k++] = o;
+    ns = median_distance(s, at, k);
+    free(at);
+    return ns;
 }
 
 static struct ct_micro of_pipeline(const struct ct_stream *s,
@@ -77,19 +79,18 @@ static struct ct_micro of_pipeline(const struct ct_stream *s,
 {
     const struct ct_process *p = s->process;
     struct ct_micro micro = {.pipeline = true, .ns = CT_NO_TIME};
-    int c;
+    int *calls = ct_segment_kinds(s, first_of(anchor), anchor->at), c;
 
     for (c = 0; c < p->nclasses; c++) {
-        int *at, n;
+        const int kind = s->kind_of[c];
 
-        if (p->classes[c].comm != comm || !s->kinds[s->kind_of[c]].p2p)
+        if (p->classes[c].comm != comm || !s->kinds[kind].p2p)
             continue;
-        at = places_of(s, anchor, s->kind_of[c], &n);
-        micro.n = ct_divisor(micro.n, n);
-        if (n > 1 && micro.ns == CT_NO_TIME)
-            micro.ns = median_distance(s, at, n);
-        free(at);
+        micro.n = ct_divisor(micro.n, calls[kind]);
+        if (calls[kind] > 1 && micro.ns == CT_NO_TIME)
+            micro.ns = kind_distance(s, anchor, kind, calls[kind]);
     }
+    free(calls);
     return micro;
 }
 

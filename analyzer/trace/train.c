@@ -10,44 +10,54 @@
 
 #define OPEN 0.5
 
-/* Calls to and from the peer of class. */
-static void count_peer(const struct ct_stream *s, const int *n, int class,
-                       int *sends, int *recvs)
+struct traffic { /* with a peer */
+    int sends, recvs;
+};
+
+/* On each communicator, with each of its ranks: an exchange has thousands. */
+static struct traffic *count_peers(const struct ct_stream *s, const int *n,
+                                   int *npeers_p)
 {
-    const struct ct_op_class_row *of = &s->process->classes[class];
+    const struct ct_process *p = s->process;
     bool *seen = ct_alloc((size_t)s->ntokens, sizeof(*seen));
+    struct traffic *peers = ct_alloc((size_t)p->nclasses, sizeof(*peers));
+    struct ct_intern keys = {0};
     int c;
 
-    *sends = *recvs = 0;
-    for (c = 0; c < s->process->nclasses; c++) {
-        const struct ct_op_class_row *row = &s->process->classes[c];
-        const int token = s->token_of[c];
+    for (c = 0; c < p->nclasses; c++) {
+        const struct ct_op_class_row *row = &p->classes[c];
+        const int key[2] = {row->comm, row->peer}, token = s->token_of[c];
+        struct traffic *peer;
 
-        if (row->comm != of->comm || row->peer != of->peer || seen[token] ||
-            s->kinds[s->kind_of[c]].varied)
+        if ((row->base != CT_OP_SEND && row->base != CT_OP_RECV) ||
+            seen[token] || s->kinds[s->kind_of[c]].varied)
             continue;
         seen[token] = true;
-        *sends += row->base == CT_OP_SEND ? n[token] : 0;
-        *recvs += row->base == CT_OP_RECV ? n[token] : 0;
+        peer = &peers[ct_intern_add(&keys, key, sizeof(key))];
+        *(row->base == CT_OP_SEND ? &peer->sends : &peer->recvs) += n[token];
     }
+    *npeers_p = keys.n;
+    ct_intern_release(&keys);
     free(seen);
+    return peers;
 }
 
 /* p2p with the same peer, there and back; *equal_p: as often. */
 static bool comes_back(const struct ct_stream *s, const int *n, bool *equal_p)
 {
+    struct traffic *peers;
     bool back = false;
-    int c, sends, recvs;
+    int npeers, i;
 
+    peers = count_peers(s, n, &npeers);
     *equal_p = true;
-    for (c = 0; c < s->process->nclasses; c++) {
-        if (s->process->classes[c].base != CT_OP_SEND || !n[s->token_of[c]] ||
-            s->kinds[s->kind_of[c]].varied)
+    for (i = 0; i < npeers; i++) {
+        if (!peers[i].sends || !peers[i].recvs)
             continue;
-        count_peer(s, n, c, &sends, &recvs);
-        back |= sends && recvs;
-        *equal_p &= !recvs || sends == recvs;
+        back = true;
+        *equal_p &= peers[i].sends == peers[i].recvs;
     }
+    free(peers);
     return back;
 }
 
