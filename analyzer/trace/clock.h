@@ -1,20 +1,23 @@
 /*
  * Work area of the clock stage.
  *
- *   clock.c         the stage: which ops to watch, their ends
- *   clock_group.c   which processes read one clock
- *   clock_ties.c    ends -> samples of how far two clocks are apart
- *   clock_fit.c     samples -> lines
- *   clock_tree.c    lines -> the common time of each group
- *   clock_check.c   messages that contradict it
- *   clock_pairs.c   ties that common time does not go by
- *   clock_common.c  what common time says, once it is known
+ *   clock.c           the stage: which ops to watch, their ends
+ *   clock_group.c     which processes read one clock
+ *   clock_ties.c      ends of collectives -> samples of how clocks are apart
+ *   clock_messages.c  messages both ways -> such samples
+ *   clock_fit.c       samples -> lines
+ *   clock_tree.c      lines -> the common time of each group
+ *   clock_check.c     messages that contradict it
+ *   clock_pairs.c     ties that common time does not go by
+ *   clock_common.c    what common time says, once it is known
  */
 #ifndef COMMTRACE_CLOCK_H
 #define COMMTRACE_CLOCK_H
 
 #include "trace/clocks.h"
 #include "trace/match.h"
+
+#define CT_TIE_BASE_NS 1000 /* of the time of an op, beside its transfer */
 
 struct ct_span { /* of one op on its process's clock; start CT_NO_TIME: none */
     int64_t start_ns, end_ns;
@@ -103,6 +106,14 @@ void ct_clock_group(struct ct_clocking *c);
  * went both ways; these put the former right where there are both. */
 void ct_clock_tie_collectives(struct ct_clocking *c);
 void ct_clock_tie_p2p(struct ct_clocking *c);
+
+/* The tie of clocks a < b; a new one, of kind how, where there was none. */
+struct ct_tie *ct_tie_of(struct ct_clocking *c, int a, int b,
+                         enum ct_clock_tie how);
+
+/* A sample from ops of which the shortest took op_ns. */
+void ct_tie_add(struct ct_tie *tie, const struct ct_tie_sample *sample,
+                double op_ns);
 
 void ct_tie_release(struct ct_tie *tie);
 

@@ -1,5 +1,5 @@
 /*
- * How far clocks are apart, op by op.
+ * How far clocks are apart, by collectives.
  *
  * A collective that synchronises ends everywhere at about the same moment; of a
  * clock with several ranks the middle one counts, and of the clocks of a
@@ -8,13 +8,6 @@
  * and the ring hands that on to the next op. So short ops tell more than long
  * ones, all-reduces, which go round twice, more than all-gathers, and it counts
  * who came last.
- *
- * Messages from a to b are received after they were sent, and so are those from
- * b to a: in a stretch of the run the clocks are apart by at most the least
- * (end on b - start on a) and by at least the largest (start on b - end on a).
- * The truth is taken to be in the middle: the way is as long as the way back,
- * where receivers waited.
- * That also puts right what all ends of collectives have in common.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,19 +17,14 @@
 #include "trace/clock.h"
 #include "trace/select.h"
 
-#define BASE_NS 1000 /* of the time of an op, beside its transfer */
 /* Who took longer than an op does by this share of it, and this time, waited.
  */
 #define CLEARLY 1.1
 #define CLEARLY_NS 2000
 #define ONE_WAY .1 /* weight of what goes round once */
-#define STRETCHES 64
-#define LEAST_MESSAGES 8 /* each way, of a stretch */
-#define FEW_STRETCHES 4
-#define LATE .015 /* of both ways together: no receiver's fault */
 
-static struct ct_tie *tie_of(struct ct_clocking *c, int a, int b,
-                             enum ct_clock_tie how)
+struct ct_tie *ct_tie_of(struct ct_clocking *c, int a, int b,
+                         enum ct_clock_tie how)
 {
     const int key[2] = {a, b};
     const int n = c->nties, i = ct_intern_add(&c->tie_keys, key, sizeof(key));
@@ -48,14 +36,20 @@ static struct ct_tie *tie_of(struct ct_clocking *c, int a, int b,
     return &c->ties[i];
 }
 
-static void add_sample(struct ct_tie *tie, const struct ct_tie_sample *sample,
-                       double op_ns)
+void ct_tie_add(struct ct_tie *tie, const struct ct_tie_sample *sample,
+                double op_ns)
 {
     tie->samples = ct_grow(tie->samples, &tie->capacity, tie->nsamples,
                            sizeof(*tie->samples));
     if (!tie->nsamples || op_ns < tie->least_ns)
         tie->least_ns = op_ns;
     tie->samples[tie->nsamples++] = *sample;
+}
+
+void ct_tie_release(struct ct_tie *tie)
+{
+    free(tie->samples);
+    free(tie->lines);
 }
 
 struct rank { /* of a communicator that is watched */
@@ -168,12 +162,12 @@ static void tie_pick(struct ct_clocking *c, const struct ct_watch *w, int pick,
     n = look_all(ct_watch_spans(c, w, pick), ranks, nranks, rooms->work, met);
     for (i = 1; i < n; i++)
         last = met[i].ns < met[last].ns ? i : last;
-    op_ns = (double)instance->transfer_ns + BASE_NS;
+    op_ns = (double)instance->transfer_ns + CT_TIE_BASE_NS;
     weight = 1 / op_ns;
     if (ct_op_infos[instance->base].wire != CT_TWO_RING)
         weight *= ONE_WAY;
     for (i = 1; i < n; i++)
-        add_sample(tie_of(c, met[0].clock, met[i].clock, CT_TIE_COLLECTIVES),
+        ct_tie_add(ct_tie_of(c, met[0].clock, met[i].clock, CT_TIE_COLLECTIVES),
                    &(struct ct_tie_sample){
                        met[0].end_ns, met[i].end_ns - met[0].end_ns,
                        (float)weight,
@@ -208,175 +202,4 @@ void ct_clock_tie_collectives(struct ct_clocking *c)
             tie_watch(c, &c->watches[i]);
     for (i = 0; i < c->nties; i++)
         ct_clock_fit(&c->ties[i]);
-}
-
-struct message { /* between clocks a < b */
-    int a, b;
-    bool up;          /* from a to b */
-    int64_t at_ns;    /* of a */
-    int64_t apart_ns; /* b - a: at most where up, else at least */
-    double op_ns;
-};
-
-struct messages {
-    int n, capacity;
-    struct message *of;
-};
-
-static int by_pair_and_time(const void *left, const void *right)
-{
-    const struct message *a = left, *b = right;
-
-    if (a->a != b->a)
-        return a->a < b->a ? -1 : 1;
-    if (a->b != b->b)
-        return a->b < b->b ? -1 : 1;
-    if (a->at_ns != b->at_ns)
-        return a->at_ns < b->at_ns ? -1 : 1;
-    if (a->up != b->up)
-        return a->up ? -1 : 1;
-    return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
-}
-
-static struct message message_of(int from, int to, const struct ct_span *send,
-                                 const struct ct_span *recv)
-{
-    const int64_t apart_ns = recv->end_ns - send->start_ns;
-    const double op_ns = (double)(recv->end_ns - recv->start_ns);
-
-    if (from < to)
-        return (struct message){from,           to,       true,
-                                send->start_ns, apart_ns, op_ns};
-    return (struct message){to, from, false, recv->end_ns, -apart_ns, op_ns};
-}
-
-static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
-                         struct messages *all)
-{
-    const struct ct_lane *lane = &c->m->lanes[w->lane];
-    const struct ct_comm *comm = &c->m->job->comms[lane->comm];
-    const int from = ct_clock_at(c, comm, lane->src);
-    const int to = ct_clock_at(c, comm, lane->dst);
-    int k;
-
-    if (from == to)
-        return;
-    for (k = 0; k < w->npicks; k++) {
-        struct ct_span send, recv;
-
-        if (!ct_watch_message(c, w, k, &send, &recv))
-            continue;
-        all->of = ct_grow(all->of, &all->capacity, all->n, sizeof(*all->of));
-        all->of[all->n++] = message_of(from, to, &send, &recv);
-    }
-}
-
-/* How much later than its sender a receiver began, if clocks are so far apart.
- */
-static double late_by(const struct message *of, int64_t apart_ns)
-{
-    const double since = (double)(of->apart_ns - apart_ns);
-
-    return (of->up ? since : -since) - of->op_ns;
-}
-
-/* One sample of the n messages of a stretch, if they go both ways; where only
- * those count that were waited for, if both of the quickest were. A receiver
- * that comes late makes its way longer than the way back. */
-static void add_stretch(struct ct_tie *tie, const struct message *of, int n,
-                        bool waited_for)
-{
-    const struct message *up = NULL, *down = NULL;
-    int64_t width, middle;
-    int i;
-
-    for (i = 0; i < n; i++) {
-        if (of[i].up && (!up || of[i].apart_ns < up->apart_ns))
-            up = &of[i];
-        if (!of[i].up && (!down || of[i].apart_ns > down->apart_ns))
-            down = &of[i];
-    }
-    if (!up || !down || up->apart_ns < down->apart_ns)
-        return;
-    width = up->apart_ns - down->apart_ns;
-    middle = down->apart_ns + width / 2;
-    if (waited_for &&
-        fmax(late_by(up, middle), late_by(down, middle)) > LATE * (double)width)
-        return;
-    add_sample(tie,
-               &(struct ct_tie_sample){
-                   of[0].at_ns + (of[n - 1].at_ns - of[0].at_ns) / 2, middle,
-                   (float)(1 / ((double)width + BASE_NS)), CT_NONE},
-               (double)width);
-}
-
-/* The n messages of one pair of clocks, in stretches of equally many. */
-static void add_stretches(struct ct_tie *tie, const struct message *of, int n,
-                          bool waited_for)
-{
-    int up = 0, i, k, stretches;
-
-    for (i = 0; i < n; i++)
-        up += of[i].up;
-    stretches = (up < n - up ? up : n - up) / LEAST_MESSAGES;
-    stretches = stretches < 1 ? 1 : stretches;
-    stretches = stretches > STRETCHES ? STRETCHES : stretches;
-    for (k = 0; up > 0 && up < n && k < stretches; k++) {
-        const int64_t from = (int64_t)n * k / stretches;
-        const int64_t until = (int64_t)n * (k + 1) / stretches;
-
-        add_stretch(tie, of + from, (int)(until - from), waited_for);
-    }
-}
-
-void ct_tie_release(struct ct_tie *tie)
-{
-    free(tie->samples);
-    free(tie->lines);
-}
-
-static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
-{
-    struct ct_tie messages = {.a = of->a,
-                              .b = of->b,
-                              .how = CT_TIE_P2P,
-                              .span_ns = (double)(of[n - 1].at_ns - of->at_ns)};
-    const int before = c->nties;
-    struct ct_tie *tie;
-
-    add_stretches(&messages, of, n, true);
-    if (messages.nsamples < FEW_STRETCHES) {
-        messages.nsamples = 0;
-        add_stretches(&messages, of, n, false);
-    }
-    if (!messages.nsamples)
-        return;
-    ct_clock_fit(&messages);
-    tie = tie_of(c, of->a, of->b, CT_TIE_P2P);
-    if (c->nties == before && !ct_clock_correct(tie, &messages)) {
-        ct_tie_release(&messages);
-        return;
-    }
-    ct_tie_release(tie);
-    *tie = messages;
-}
-
-void ct_clock_tie_p2p(struct ct_clocking *c)
-{
-    struct messages all = {0};
-    int i, k;
-
-    for (i = 0; i < c->nwatches; i++)
-        if (c->m->lanes[c->watches[i].lane].kind == CT_LANE_P2P)
-            add_messages(c, &c->watches[i], &all);
-    if (all.n)
-        qsort(all.of, (size_t)all.n, sizeof(*all.of), by_pair_and_time);
-    for (i = 0; i < all.n; i += k) {
-        for (k = 1; i + k < all.n && all.of[i].a == all.of[i + k].a &&
-                    all.of[i].b == all.of[i + k].b;
-             k++)
-            ;
-        tie_pair(c, all.of + i, k);
-    }
-    free(all.of);
 }
