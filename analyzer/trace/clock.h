@@ -5,6 +5,7 @@
  *   clock_group.c     which processes read one clock
  *   clock_ties.c      ends of collectives -> samples of how clocks are apart
  *   clock_messages.c  messages both ways -> such samples
+ *   clock_waited.c    those that were waited for -> better ones
  *   clock_fit.c       samples -> lines
  *   clock_tree.c      lines -> the common time of each group
  *   clock_check.c     messages that contradict it
@@ -18,6 +19,9 @@
 #include "trace/match.h"
 
 #define CT_TIE_BASE_NS 1000 /* of the time of an op, beside its transfer */
+#define CT_STRETCHES 64     /* of a run, at most */
+#define CT_FEW_STRETCHES 4
+#define CT_LEAST_MESSAGES 8 /* each way, of a stretch */
 
 struct ct_span { /* of one op on its process's clock; start CT_NO_TIME: none */
     int64_t start_ns, end_ns;
@@ -47,6 +51,7 @@ struct ct_tie_line { /* apart = apart_ns + rate * (at - at_ns) */
 struct ct_tie {
     int a, b; /* a < b */
     enum ct_clock_tie how;
+    bool waited_for; /* messages whose receivers were not late */
     int nsamples, capacity, nlines, line_capacity;
     struct ct_tie_sample *samples;
     struct ct_tie_line *lines;
@@ -54,6 +59,19 @@ struct ct_tie {
     double span_ns;  /* of messages: the time that they are from */
     int64_t first_ns, last_ns;
     double residual_ns, error_ns, rate_error;
+};
+
+struct ct_message { /* between clocks a < b */
+    int a, b;
+    bool up;          /* from a to b */
+    int64_t at_ns;    /* of a */
+    int64_t apart_ns; /* b - a: at most where up, else at least */
+    double op_ns;
+};
+
+struct ct_messages { /* pair by pair, in the order of time */
+    int n, capacity;
+    struct ct_message *of;
 };
 
 struct ct_clocking {
@@ -107,6 +125,15 @@ void ct_clock_group(struct ct_clocking *c);
 void ct_clock_tie_collectives(struct ct_clocking *c);
 void ct_clock_tie_p2p(struct ct_clocking *c);
 
+/* Its receiver began later than the message was sent, if clocks are so far
+ * apart; ways_ns: of the way there and the way back. */
+bool ct_message_is_late(const struct ct_message *of, int64_t apart_ns,
+                        double ways_ns);
+
+/* Samples of those that were waited for by what the tie says, where these are
+ * enough. */
+void ct_messages_refine(struct ct_tie *tie, const struct ct_message *of, int n);
+
 /* The tie of clocks a < b; a new one, of kind how, where there was none. */
 struct ct_tie *ct_tie_of(struct ct_clocking *c, int a, int b,
                          enum ct_clock_tie how);
@@ -114,6 +141,9 @@ struct ct_tie *ct_tie_of(struct ct_clocking *c, int a, int b,
 /* A sample from ops of which the shortest took op_ns. */
 void ct_tie_add(struct ct_tie *tie, const struct ct_tie_sample *sample,
                 double op_ns);
+
+/* What its lines say when clock a says at_ns. */
+int64_t ct_tie_apart(const struct ct_tie *tie, int64_t at_ns);
 
 void ct_tie_release(struct ct_tie *tie);
 

@@ -13,15 +13,16 @@
 #include "trace/clock.h"
 
 #define PIECE_NS 600e9
-#define PIECE_SAMPLES 16 /* fewest */
-#define GAIN .75         /* of what is left, at most, for two instead of one */
-#define RATE_SAMPLES 4   /* below, clocks are taken to run alike */
-#define SURE 3           /* standard errors */
-#define USUAL_RATE 2e-5  /* that crystals may be off by */
-#define FEW_SAMPLES 8    /* of one kind: too few to say what it does */
-#define BETTER .5        /* error of messages, to replace collectives */
-#define ASYMMETRY .015   /* of both ways together */
-#define NORMAL .87       /* standard deviations in what 3/4 are within */
+#define PIECE_SAMPLES 16  /* fewest */
+#define GAIN .75          /* of what is left, at most, for two instead of one */
+#define RATE_SAMPLES 4    /* below, clocks are taken to run alike */
+#define MESSAGE_SAMPLES 8 /* the same where messages tie them */
+#define SURE 3            /* standard errors */
+#define USUAL_RATE 2e-5   /* that crystals may be off by */
+#define FEW_SAMPLES 8     /* of one kind: too few to say what it does */
+#define BETTER .5         /* error of messages, to replace collectives */
+#define ASYMMETRY .015    /* of both ways together */
+#define NORMAL .87        /* standard deviations in what 3/4 are within */
 
 struct point { /* a sample relative to the first one */
     double t, apart, weight;
@@ -107,12 +108,16 @@ static void set_height(struct line *line, const struct point *p, int n,
     line->spread = quantile(work, n, .75);
 }
 
-static struct line line_of(const struct point *p, int n, struct valued *work)
+static struct line line_of(const struct fitting *f, const struct point *p,
+                           int n)
 {
+    const int enough =
+        f->tie->how == CT_TIE_P2P ? MESSAGE_SAMPLES : RATE_SAMPLES;
     const double span = p[n - 1].t - p[0].t;
     struct line line = {.middle = p[0].t + span / 2, .rate_error = USUAL_RATE};
+    struct valued *work = f->work;
 
-    if (n >= RATE_SAMPLES && span > 0) {
+    if (n >= enough && span > 0) {
         line.rate = rate_of(p, n, work);
         set_height(&line, p, n, work);
         line.rate_error = 5 * NORMAL * line.spread / (span * sqrt(n));
@@ -146,12 +151,12 @@ static void add_line(struct fitting *f, const struct line *line, int first)
 static void fit_range(struct fitting *f, int first, int n)
 {
     const struct point *p = f->points + first;
-    const struct line whole = line_of(p, n, f->work);
+    const struct line whole = line_of(f, p, n);
     const int half = n / 2;
 
     if (half >= PIECE_SAMPLES) {
-        const struct line one = line_of(p, half, f->work);
-        const struct line two = line_of(p + half, n - half, f->work);
+        const struct line one = line_of(f, p, half);
+        const struct line two = line_of(f, p + half, n - half);
 
         if (p[n - 1].t - p[0].t > PIECE_NS ||
             one.left + two.left < GAIN * whole.left) {
@@ -211,6 +216,17 @@ static double chance(const struct ct_tie *samples, double residual_ns)
         squares += weight * weight;
     }
     return 2 * residual_ns * sqrt(squares) / sum;
+}
+
+/* The same of messages. Where receivers did not wait these say less, not always
+ * as much; and a few scatter by less about their own middle. */
+static double scatter(const struct ct_tie *messages, double residual_ns)
+{
+    const int n = messages->nsamples;
+
+    return messages->waited_for && n > 2
+               ? chance(messages, residual_ns) * n / (n - 2)
+               : residual_ns;
 }
 
 static double residual_of(struct valued *off, int n)
@@ -284,10 +300,9 @@ static void measure(struct fitting *f)
     const double common = messages ? asymmetry(tie) : balance(f);
 
     tie->residual_ns = residual_of(f->work, distances(tie, tie, ALL, f->work));
-    /* Where receivers did not wait, messages say less, not always as much. */
     tie->error_ns =
-        common + (messages ? tie->residual_ns
-                           : chance(tie, tie->residual_ns) * sqrt(tie->nlines));
+        common + sqrt(tie->nlines) * (messages ? scatter(tie, tie->residual_ns)
+                                               : chance(tie, tie->residual_ns));
 }
 
 void ct_clock_fit(struct ct_tie *tie)
@@ -338,14 +353,15 @@ bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages)
     double common, error;
     const double residual = difference(tie, messages, &common);
 
-    error = asymmetry(messages) + residual;
+    error = asymmetry(messages) + scatter(messages, residual);
     if (fabs(common) > 2 * tie->error_ns + error) {
         tie->error_ns = fabs(common);
         return false;
     }
     if (error >= tie->error_ns || fabs(common) > tie->least_ns)
         return messages->error_ns < BETTER * tie->error_ns;
-    shift(tie, common);
+    /* By what both may be off by: ends that may be by much need not be. */
+    shift(tie, common / (1 + error * error / (tie->error_ns * tie->error_ns)));
     tie->error_ns = error;
     return messages->residual_ns < BETTER * residual;
 }

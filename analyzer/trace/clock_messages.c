@@ -14,27 +14,12 @@
 #include "trace/arena.h"
 #include "trace/clock.h"
 
-#define STRETCHES 64
-#define LEAST_MESSAGES 8 /* each way, of a stretch */
-#define FEW_STRETCHES 4
+#define ROUNDS 4  /* to find them */
 #define LATE .015 /* of both ways together: no receiver's fault */
-
-struct message { /* between clocks a < b */
-    int a, b;
-    bool up;          /* from a to b */
-    int64_t at_ns;    /* of a */
-    int64_t apart_ns; /* b - a: at most where up, else at least */
-    double op_ns;
-};
-
-struct messages {
-    int n, capacity;
-    struct message *of;
-};
 
 static int by_pair_and_time(const void *left, const void *right)
 {
-    const struct message *a = left, *b = right;
+    const struct ct_message *a = left, *b = right;
 
     if (a->a != b->a)
         return a->a < b->a ? -1 : 1;
@@ -47,20 +32,29 @@ static int by_pair_and_time(const void *left, const void *right)
     return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
 }
 
-static struct message message_of(int from, int to, const struct ct_span *send,
-                                 const struct ct_span *recv)
+static struct ct_message message_of(int from, int to,
+                                    const struct ct_span *send,
+                                    const struct ct_span *recv)
 {
     const int64_t apart_ns = recv->end_ns - send->start_ns;
     const double op_ns = (double)(recv->end_ns - recv->start_ns);
 
     if (from < to)
-        return (struct message){from,           to,       true,
-                                send->start_ns, apart_ns, op_ns};
-    return (struct message){to, from, false, recv->end_ns, -apart_ns, op_ns};
+        return (struct ct_message){.a = from,
+                                   .b = to,
+                                   .up = true,
+                                   .at_ns = send->start_ns,
+                                   .apart_ns = apart_ns,
+                                   .op_ns = op_ns};
+    return (struct ct_message){.a = to,
+                               .b = from,
+                               .at_ns = recv->end_ns,
+                               .apart_ns = -apart_ns,
+                               .op_ns = op_ns};
 }
 
 static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
-                         struct messages *all)
+                         struct ct_messages *all)
 {
     const struct ct_lane *lane = &c->m->lanes[w->lane];
     const struct ct_comm *comm = &c->m->job->comms[lane->comm];
@@ -80,22 +74,21 @@ static void add_messages(struct ct_clocking *c, const struct ct_watch *w,
     }
 }
 
-/* How much later than its sender a receiver began, if clocks are so far apart.
- */
-static double late_by(const struct message *of, int64_t apart_ns)
+bool ct_message_is_late(const struct ct_message *of, int64_t apart_ns,
+                        double ways_ns)
 {
     const double since = (double)(of->apart_ns - apart_ns);
 
-    return (of->up ? since : -since) - of->op_ns;
+    return (of->up ? since : -since) - of->op_ns > LATE * ways_ns;
 }
 
 /* One sample of the n messages of a stretch, if they go both ways; where only
  * those count that were waited for, if both of the quickest were. A receiver
  * that comes late makes its way longer than the way back. */
-static void add_stretch(struct ct_tie *tie, const struct message *of, int n,
+static void add_stretch(struct ct_tie *tie, const struct ct_message *of, int n,
                         bool waited_for)
 {
-    const struct message *up = NULL, *down = NULL;
+    const struct ct_message *up = NULL, *down = NULL;
     int64_t width, middle;
     int i;
 
@@ -109,8 +102,8 @@ static void add_stretch(struct ct_tie *tie, const struct message *of, int n,
         return;
     width = up->apart_ns - down->apart_ns;
     middle = down->apart_ns + width / 2;
-    if (waited_for &&
-        fmax(late_by(up, middle), late_by(down, middle)) > LATE * (double)width)
+    if (waited_for && (ct_message_is_late(up, middle, (double)width) ||
+                       ct_message_is_late(down, middle, (double)width)))
         return;
     ct_tie_add(tie,
                &(struct ct_tie_sample){
@@ -120,16 +113,16 @@ static void add_stretch(struct ct_tie *tie, const struct message *of, int n,
 }
 
 /* The n messages of one pair of clocks, in stretches of equally many. */
-static void add_stretches(struct ct_tie *tie, const struct message *of, int n,
-                          bool waited_for)
+static void add_stretches(struct ct_tie *tie, const struct ct_message *of,
+                          int n, bool waited_for)
 {
     int up = 0, i, k, stretches;
 
     for (i = 0; i < n; i++)
         up += of[i].up;
-    stretches = (up < n - up ? up : n - up) / LEAST_MESSAGES;
+    stretches = (up < n - up ? up : n - up) / CT_LEAST_MESSAGES;
     stretches = stretches < 1 ? 1 : stretches;
-    stretches = stretches > STRETCHES ? STRETCHES : stretches;
+    stretches = stretches > CT_STRETCHES ? CT_STRETCHES : stretches;
     for (k = 0; up > 0 && up < n && k < stretches; k++) {
         const int64_t from = (int64_t)n * k / stretches;
         const int64_t until = (int64_t)n * (k + 1) / stretches;
@@ -138,23 +131,32 @@ static void add_stretches(struct ct_tie *tie, const struct message *of, int n,
     }
 }
 
-static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
+static bool fit(struct ct_tie *tie, const struct ct_message *of, int n)
 {
-    struct ct_tie messages = {.a = of->a,
-                              .b = of->b,
-                              .how = CT_TIE_P2P,
-                              .span_ns = (double)(of[n - 1].at_ns - of->at_ns)};
+    tie->a = of->a;
+    tie->b = of->b;
+    tie->how = CT_TIE_P2P;
+    tie->span_ns = (double)(of[n - 1].at_ns - of->at_ns);
+    add_stretches(tie, of, n, true);
+    if (tie->nsamples < CT_FEW_STRETCHES) {
+        tie->nsamples = 0;
+        add_stretches(tie, of, n, false);
+    }
+    if (!tie->nsamples)
+        return false;
+    ct_clock_fit(tie);
+    ct_messages_refine(tie, of, n);
+    return true;
+}
+
+static void tie_pair(struct ct_clocking *c, const struct ct_message *of, int n)
+{
+    struct ct_tie messages = {0};
     const int before = c->nties;
     struct ct_tie *tie;
 
-    add_stretches(&messages, of, n, true);
-    if (messages.nsamples < FEW_STRETCHES) {
-        messages.nsamples = 0;
-        add_stretches(&messages, of, n, false);
-    }
-    if (!messages.nsamples)
+    if (!fit(&messages, of, n))
         return;
-    ct_clock_fit(&messages);
     tie = ct_tie_of(c, of->a, of->b, CT_TIE_P2P);
     if (c->nties == before && !ct_clock_correct(tie, &messages)) {
         ct_tie_release(&messages);
@@ -164,22 +166,34 @@ static void tie_pair(struct ct_clocking *c, const struct message *of, int n)
     *tie = messages;
 }
 
+static void sort(struct ct_messages *all)
+{
+    if (all->n)
+        qsort(all->of, (size_t)all->n, sizeof(*all->of), by_pair_and_time);
+}
+
+static int alike(const struct ct_messages *all, int first)
+{
+    int i = first + 1;
+
+    while (i < all->n && all->of[i].a == all->of[first].a &&
+           all->of[i].b == all->of[first].b)
+        i++;
+    return i - first;
+}
+
 void ct_clock_tie_p2p(struct ct_clocking *c)
 {
-    struct messages all = {0};
+    struct ct_messages found = {0}, *all = &found;
     int i, k;
 
     for (i = 0; i < c->nwatches; i++)
         if (c->m->lanes[c->watches[i].lane].kind == CT_LANE_P2P)
-            add_messages(c, &c->watches[i], &all);
-    if (all.n)
-        qsort(all.of, (size_t)all.n, sizeof(*all.of), by_pair_and_time);
-    for (i = 0; i < all.n; i += k) {
-        for (k = 1; i + k < all.n && all.of[i].a == all.of[i + k].a &&
-                    all.of[i].b == all.of[i + k].b;
-             k++)
-            ;
-        tie_pair(c, all.of + i, k);
+            add_messages(c, &c->watches[i], all);
+    sort(all);
+    for (i = 0; i < all->n; i += k) {
+        k = alike(all, i);
+        tie_pair(c, all->of + i, k);
     }
-    free(all.of);
+    free(all->of);
 }

@@ -37,17 +37,9 @@ double ct_clock_pair_error(const struct ct_job *job, int a, int b,
 static double gap_at(const struct ct_job *job, const struct ct_tie *tie,
                      int64_t at_ns)
 {
-    const struct ct_tie_line *line = tie->lines;
-    int i;
-
-    for (i = 1; i < tie->nlines && at_ns >= tie->lines[i].from_ns; i++)
-        line = &tie->lines[i];
-    return (
-        double)(ct_clock_common(
-                    &job->clocks[tie->b],
-                    at_ns + line->apart_ns +
-                        (int64_t)(line->rate * (double)(at_ns - line->at_ns))) -
-                ct_clock_common(&job->clocks[tie->a], at_ns));
+    return (double)(ct_clock_common(&job->clocks[tie->b],
+                                    at_ns + ct_tie_apart(tie, at_ns)) -
+                    ct_clock_common(&job->clocks[tie->a], at_ns));
 }
 
 static bool leads(const struct ct_job *job, const struct ct_tie *tie)

@@ -46,6 +46,17 @@ void ct_tie_add(struct ct_tie *tie, const struct ct_tie_sample *sample,
     tie->samples[tie->nsamples++] = *sample;
 }
 
+int64_t ct_tie_apart(const struct ct_tie *tie, int64_t at_ns)
+{
+    const struct ct_tie_line *line = tie->lines;
+    int i;
+
+    for (i = 1; i < tie->nlines && at_ns >= tie->lines[i].from_ns; i++)
+        line = &tie->lines[i];
+    return line->apart_ns +
+           (int64_t)(line->rate * (double)(at_ns - line->at_ns));
+}
+
 void ct_tie_release(struct ct_tie *tie)
 {
     free(tie->samples);

@@ -47,6 +47,14 @@ CASES = (
     "--hosts 4 --clock-us 50 --drift-ppm 1 --tp 4 --pp 4 --order dp,tp,pp"
     " --jitter .3 --steps 6 --missing 12 --zero 3 --schedule gpipe --cut 1@60"
     " --seed 145",
+    # So few messages that clocks seem to drift.
+    "--hosts 8 --clock-us 50 --drift-ppm 1 --pp 4 --dp 4 --order pp,tp,dp"
+    " --end-us .2 --jitter .1 --steps 4 --drop .01,20 --lone-groups --scalars 3"
+    " --schedule gpipe --eval-every 4 --seed 6074",
+    # More receivers late one way than the other.
+    "--hosts 8 --clock-us 50 --drift-ppm 1 --tp 2 --pp 4 --dp 2"
+    " --order tp,dp,pp --end-us .3 --jitter .02 --steps 4 --sequence-parallel"
+    " --schedule interleaved --chunks 2 --checkpoint-every 3 --seed 5032",
 )
 
 

@@ -406,6 +406,47 @@ static void test_late_receivers(void **state)
     files_close(trace, job.folder);
 }
 
+/* Transfers of 200 us that differ by a tenth. */
+static double transfer_ns(struct job *job)
+{
+    double sum = -6;
+    int i;
+
+    for (i = 0; i < 12; i++)
+        sum += draw(job);
+    return 200e3 * exp(.1 * sum);
+}
+
+/* Of one way three quarters are received late, by now this, now that, of the
+ * other none: the quickest of many is quicker than that of a few. */
+static void test_unequal_numbers(void **state)
+{
+    struct job job = {.nhosts = 2,
+                      .per_host = 1,
+                      .hosts = {{.ahead_s = 1000}, {.ahead_s = 2000}},
+                      .seed = 10};
+    struct ct_trace *trace;
+    int i;
+
+    (void)state;
+    begin(&job);
+    for (i = 0; i < 800; i++) {
+        const double late_ns = i % 4 ? 100e3 + 400e3 * draw(&job) : 0;
+        const double there_ns = S * i / 10, ns = transfer_ns(&job);
+
+        add(&job, 0, 2, i, there_ns, there_ns + ns);
+        if (late_ns > 0)
+            add(&job, 1, 3, i, there_ns + late_ns, there_ns + late_ns + ns);
+        else
+            add(&job, 1, 3, i, there_ns - 1e6, there_ns + ns);
+        send(&job, 1, 0, i, there_ns + 3e7, transfer_ns(&job), 1e6);
+    }
+    trace = end(&job);
+    assert_true(ct_clocks_are_tied(&trace->jobs[0]));
+    assert_true(off_by(&job, trace, 0, 80) < 2000);
+    files_close(trace, job.folder);
+}
+
 /* A way there that is shorter than the way back, which messages alone do not
  * show: what they tell is more than the ends of a few collectives allow. */
 static void test_unequal_ways(void **state)
@@ -510,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_far_apart),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_late_receivers),
+        cmocka_unit_test(test_unequal_numbers),
         cmocka_unit_test(test_unequal_ways),
         cmocka_unit_test(test_one_boot),
         cmocka_unit_test(test_contradiction),
