@@ -1,6 +1,7 @@
 /* Starts and ends of the ops that may tell how clocks are apart. */
 #include "trace/clock.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,7 +215,8 @@ void ct_trace_clocks(struct ct_matching *m)
     ct_clock_group(&c);
     ct_clock_tie_collectives(&c);
     ct_clock_tie_p2p(&c);
-    ct_clock_join(&c);
+    ct_clock_tie_clusters(&c);
+    ct_clock_join(&c, CT_TIE_NONE, INFINITY);
     ct_clock_check(&c);
     ct_clock_compare_pairs(&c);
     release(&c);

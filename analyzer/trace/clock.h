@@ -6,6 +6,7 @@
  *   clock_ties.c      ends of collectives -> samples of how clocks are apart
  *   clock_messages.c  messages both ways -> such samples
  *   clock_waited.c    those that were waited for -> better ones
+ *   clock_clusters.c  messages between clusters of clocks -> such samples
  *   clock_fit.c       samples -> lines
  *   clock_tree.c      lines -> the common time of each group
  *   clock_check.c     messages that contradict it
@@ -52,6 +53,8 @@ struct ct_tie {
     int a, b; /* a < b */
     enum ct_clock_tie how;
     bool waited_for; /* messages whose receivers were not late */
+    bool spare;      /* a pooled one counts instead */
+    bool pooled; /* of messages between clusters of which these are the first */
     int nsamples, capacity, nlines, line_capacity;
     struct ct_tie_sample *samples;
     struct ct_tie_line *lines;
@@ -64,6 +67,7 @@ struct ct_tie {
 struct ct_message { /* between clocks a < b */
     int a, b;
     bool up;          /* from a to b */
+    int pair;         /* of the clocks that it was between, in their order */
     int64_t at_ns;    /* of a */
     int64_t apart_ns; /* b - a: at most where up, else at least */
     double op_ns;
@@ -87,6 +91,7 @@ struct ct_clocking {
     int nties, tie_capacity;
     struct ct_tie *ties;
     struct ct_intern tie_keys;
+    struct ct_messages messages;
 };
 
 static inline struct ct_span *ct_watch_spans(const struct ct_clocking *c,
@@ -125,6 +130,14 @@ void ct_clock_group(struct ct_clocking *c);
 void ct_clock_tie_collectives(struct ct_clocking *c);
 void ct_clock_tie_p2p(struct ct_clocking *c);
 
+/* Then those of clusters of clocks that messages went both ways between. */
+void ct_clock_tie_clusters(struct ct_clocking *c);
+
+void ct_messages_sort(struct ct_messages *all);
+
+/* How many from the first one on are between the same clocks. */
+int ct_messages_alike(const struct ct_messages *all, int first);
+
 /* Its receiver began later than the message was sent, if clocks are so far
  * apart; ways_ns: of the way there and the way back. */
 bool ct_message_is_late(const struct ct_message *of, int64_t apart_ns,
@@ -133,6 +146,9 @@ bool ct_message_is_late(const struct ct_message *of, int64_t apart_ns,
 /* Samples of those that were waited for by what the tie says, where these are
  * enough. */
 void ct_messages_refine(struct ct_tie *tie, const struct ct_message *of, int n);
+
+/* What the n messages of two clocks tell; false: nothing. */
+bool ct_messages_fit(struct ct_tie *tie, const struct ct_message *of, int n);
 
 /* The tie of clocks a < b; a new one, of kind how, where there was none. */
 struct ct_tie *ct_tie_of(struct ct_clocking *c, int a, int b,
@@ -159,8 +175,14 @@ bool ct_clock_correct(struct ct_tie *tie, const struct ct_tie *messages);
 /* What a piece says. */
 int64_t ct_clock_along(const struct ct_clock_piece *piece, int64_t own_ns);
 
-/* Groups, parents and pieces from the ties that there are. */
-void ct_clock_join(struct ct_clocking *c);
+/* Groups, parents and pieces from the ties of one kind (CT_TIE_NONE: of any),
+ * as far as they lead to the first clock of the group within most_ns. */
+void ct_clock_join(struct ct_clocking *c, enum ct_clock_tie how,
+                   double most_ns);
+
+/* Adds the lines that follow from the common time of both clocks. */
+void ct_clock_tie_joined(struct ct_tie *tie, const struct ct_clock *a,
+                         const struct ct_clock *b);
 
 /* Sets job->clock_pairs: what ties that lead to no clock's group tell. */
 void ct_clock_compare_pairs(struct ct_clocking *c);

@@ -1,4 +1,6 @@
 /* Messages check common time: none is received before it was sent. */
+#include <math.h>
+
 #include "trace/clock.h"
 
 #define SLACK_NS 1000.
@@ -61,16 +63,21 @@ static int most_contradicted(struct ct_clocking *c)
     return share(&job->clocks[worst]) > TOO_MANY ? worst : CT_NONE;
 }
 
-/* Its ties count no more, nor do those that others have by it. */
+/* Its ties count no more, nor do those that others have by it, as clusters may.
+ */
 static void distrust(struct ct_clocking *c, int id)
 {
     int i;
 
     c->m->job->clocks[id].distrusted = true;
-    for (i = 0; i < c->nties; i++)
-        if (c->ties[i].a == id || c->ties[i].b == id)
-            c->ties[i].nlines = 0;
-    ct_clock_join(c);
+    for (i = 0; i < c->nties; i++) {
+        struct ct_tie *tie = &c->ties[i];
+
+        tie->spare = false;
+        if (tie->a == id || tie->b == id || tie->pooled)
+            tie->nlines = 0;
+    }
+    ct_clock_join(c, CT_TIE_NONE, INFINITY);
 }
 
 void ct_clock_check(struct ct_clocking *c)

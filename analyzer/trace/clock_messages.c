@@ -131,7 +131,7 @@ static void add_stretches(struct ct_tie *tie, const struct ct_message *of,
     }
 }
 
-static bool fit(struct ct_tie *tie, const struct ct_message *of, int n)
+bool ct_messages_fit(struct ct_tie *tie, const struct ct_message *of, int n)
 {
     tie->a = of->a;
     tie->b = of->b;
@@ -155,7 +155,7 @@ static void tie_pair(struct ct_clocking *c, const struct ct_message *of, int n)
     const int before = c->nties;
     struct ct_tie *tie;
 
-    if (!fit(&messages, of, n))
+    if (!ct_messages_fit(&messages, of, n))
         return;
     tie = ct_tie_of(c, of->a, of->b, CT_TIE_P2P);
     if (c->nties == before && !ct_clock_correct(tie, &messages)) {
@@ -166,13 +166,13 @@ static void tie_pair(struct ct_clocking *c, const struct ct_message *of, int n)
     *tie = messages;
 }
 
-static void sort(struct ct_messages *all)
+void ct_messages_sort(struct ct_messages *all)
 {
     if (all->n)
         qsort(all->of, (size_t)all->n, sizeof(*all->of), by_pair_and_time);
 }
 
-static int alike(const struct ct_messages *all, int first)
+int ct_messages_alike(const struct ct_messages *all, int first)
 {
     int i = first + 1;
 
@@ -184,16 +184,15 @@ static int alike(const struct ct_messages *all, int first)
 
 void ct_clock_tie_p2p(struct ct_clocking *c)
 {
-    struct ct_messages found = {0}, *all = &found;
+    struct ct_messages *all = &c->messages;
     int i, k;
 
     for (i = 0; i < c->nwatches; i++)
         if (c->m->lanes[c->watches[i].lane].kind == CT_LANE_P2P)
             add_messages(c, &c->watches[i], all);
-    sort(all);
+    ct_messages_sort(all);
     for (i = 0; i < all->n; i += k) {
-        k = alike(all, i);
+        k = ct_messages_alike(all, i);
         tie_pair(c, all->of + i, k);
     }
-    free(all->of);
 }

@@ -57,7 +57,7 @@ void ct_clock_compare_pairs(struct ct_clocking *c)
         const struct ct_tie *tie = &c->ties[i];
         double gap;
 
-        if (!tie->nlines || leads(job, tie) ||
+        if (!tie->nlines || tie->pooled || leads(job, tie) ||
             job->clocks[tie->a].group != job->clocks[tie->b].group)
             continue;
         gap = fmax(fabs(gap_at(job, tie, tie->first_ns)),

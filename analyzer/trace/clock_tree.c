@@ -91,6 +91,41 @@ static void compose(struct ct_clocking *c, struct ct_clock *clock,
     clock->npieces = pieces.n;
 }
 
+static void add_tie_line(struct ct_tie *tie, int64_t from_ns,
+                         const struct ct_clock_piece *a,
+                         const struct ct_clock_piece *b)
+{
+    tie->lines = ct_grow(tie->lines, &tie->line_capacity, tie->nlines,
+                         sizeof(*tie->lines));
+    tie->lines[tie->nlines++] = (struct ct_tie_line){
+        from_ns, a->own_ns, back(b, a->common_ns) - a->own_ns,
+        (1 + a->rate) / (1 + b->rate) - 1};
+}
+
+void ct_clock_tie_joined(struct ct_tie *tie, const struct ct_clock *a,
+                         const struct ct_clock *b)
+{
+    int64_t from_ns = INT64_MIN;
+    int i = 0, k = 0;
+
+    for (;;) {
+        int64_t of_a = INT64_MAX, of_b = INT64_MAX;
+
+        add_tie_line(tie, from_ns, &a->pieces[i], &b->pieces[k]);
+        if (i + 1 < a->npieces)
+            of_a = a->pieces[i + 1].from_ns;
+        if (k + 1 < b->npieces)
+            of_b =
+                back(&a->pieces[i], ct_clock_along(&b->pieces[k + 1],
+                                                   b->pieces[k + 1].from_ns));
+        if (of_a == INT64_MAX && of_b == INT64_MAX)
+            return;
+        from_ns = of_a < of_b ? of_a : of_b;
+        i += of_a <= of_b;
+        k += of_b <= of_a;
+    }
+}
+
 struct way {       /* to a clock, as far as it is known */
     double square; /* of its error */
     const struct ct_tie *tie;
@@ -99,8 +134,10 @@ struct way {       /* to a clock, as far as it is known */
 
 struct joining {
     struct ct_clocking *c;
-    struct way *ways; /* per clock */
-    int *first;       /* per clock: its ties in sorted */
+    double most_ns;        /* of the error of a way */
+    enum ct_clock_tie how; /* CT_TIE_NONE: any */
+    struct way *ways;      /* per clock */
+    int *first;            /* per clock: its ties in sorted */
     int *sorted;
 };
 
@@ -180,7 +217,9 @@ static void look_around(struct joining *j, int id)
         const double square =
             j->ways[id].square + tie->error_ns * tie->error_ns;
 
-        if (tie->nlines && !j->ways[other].done &&
+        if (tie->nlines && !tie->spare && !j->ways[other].done &&
+            (j->how == CT_TIE_NONE || j->how == tie->how) &&
+            square <= j->most_ns * j->most_ns &&
             square < j->ways[other].square) {
             j->ways[other].square = square;
             j->ways[other].tie = tie;
@@ -205,9 +244,9 @@ static int nearest(const struct joining *j)
     return best == CT_NONE ? first : best;
 }
 
-void ct_clock_join(struct ct_clocking *c)
+void ct_clock_join(struct ct_clocking *c, enum ct_clock_tie how, double most_ns)
 {
-    struct joining j = {.c = c};
+    struct joining j = {.c = c, .how = how, .most_ns = most_ns};
     int i, id;
 
     lay_out(&j);

@@ -110,6 +110,7 @@ void ct_messages_refine(struct ct_tie *tie, const struct ct_message *of, int n)
     struct ct_tie better = {.a = tie->a,
                             .b = tie->b,
                             .how = tie->how,
+                            .pooled = tie->pooled,
                             .waited_for = true,
                             .span_ns = tie->span_ns};
 

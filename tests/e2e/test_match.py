@@ -47,7 +47,11 @@ CASES = (
     "--hosts 4 --clock-us 50 --drift-ppm 1 --tp 4 --pp 4 --order dp,tp,pp"
     " --jitter .3 --steps 6 --missing 12 --zero 3 --schedule gpipe --cut 1@60"
     " --seed 145",
-    # So few messages that clocks seem to drift.
+    # Two stages of four hosts each that only messages tie well.
+    "--hosts 8 --clock-us 50 --drift-ppm 1 --pp 4 --dp 4 --order tp,pp,dp"
+    " --jitter .1 --steps 9 --slow 9,1.3 --zero 3 --schedule zero-bubble"
+    " --seed 219",
+    # The same, so few that they seem to drift.
     "--hosts 8 --clock-us 50 --drift-ppm 1 --pp 4 --dp 4 --order pp,tp,dp"
     " --end-us .2 --jitter .1 --steps 4 --drop .01,20 --lone-groups --scalars 3"
     " --schedule gpipe --eval-every 4 --seed 6074",

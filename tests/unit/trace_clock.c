@@ -447,6 +447,51 @@ static void test_unequal_numbers(void **state)
     files_close(trace, job.folder);
 }
 
+/* A few messages of each host to its neighbour, between two stages each of
+ * which all-reduces tie: all of them together tell. */
+static void test_stages(void **state)
+{
+    enum { REDUCE = 6, ROUNDS = 36 };
+    struct job job = {.nhosts = 8, .per_host = 1, .seed = 11};
+    const struct ct_clock *clocks;
+    struct ct_trace *trace;
+    int i, h;
+
+    (void)state;
+    for (h = 0; h < job.nhosts; h++)
+        job.hosts[h] = (struct host){.ahead_s = 1000 * (1 + h % 5 + h / 7.)};
+    begin(&job);
+    for (h = 0; h < job.nhosts; h++) {
+        files_sql(job.dbs[h],
+                  "INSERT INTO comm (id, uid, origin, nranks, rank, device)"
+                  " VALUES (2, %d, 'init', %d, %d, %d)",
+                  100 + h % 2, job.nhosts / 2, h / 2, h % 4);
+        files_class(job.dbs[h], REDUCE, 2, CT_OP_ALL_REDUCE, 1000, -1);
+    }
+    for (i = 0; i < ROUNDS; i++)
+        for (h = 0; h < job.nhosts; h++) {
+            const double at = S * i / 10;
+
+            add(&job, h, REDUCE, i, at + 1e6 * draw(&job), at + 2e6);
+            if (h % 2 == 0)
+                send(&job, h, h + 1, i, at + 1e7, transfer_ns(&job), 1e6);
+            else
+                send(&job, h, h - 1, i, at + 2e7, transfer_ns(&job), 1e6);
+        }
+    trace = end(&job);
+    clocks = trace->jobs[0].clocks;
+    assert_true(ct_clocks_are_tied(&trace->jobs[0]));
+    assert_int_equal(clocks[1].tie, CT_TIE_P2P);
+    assert_int_equal(clocks[1].parent, 0);
+    for (h = 2; h < job.nhosts; h++) {
+        assert_int_equal(clocks[h].tie, CT_TIE_COLLECTIVES);
+        assert_int_equal(clocks[h].parent, h % 2);
+    }
+    assert_true(off_by(&job, trace, 0, 3.6) < 3000);
+    assert_true(clocks[1].error_ns > 3e3 && clocks[1].error_ns < 15e3);
+    files_close(trace, job.folder);
+}
+
 /* A way there that is shorter than the way back, which messages alone do not
  * show: what they tell is more than the ends of a few collectives allow. */
 static void test_unequal_ways(void **state)
@@ -552,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_unequal_numbers),
+        cmocka_unit_test(test_stages),
         cmocka_unit_test(test_unequal_ways),
         cmocka_unit_test(test_one_boot),
         cmocka_unit_test(test_contradiction),
