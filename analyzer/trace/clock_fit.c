@@ -111,16 +111,17 @@ static void set_height(struct line *line, const struct point *p, int n,
 static struct line line_of(const struct fitting *f, const struct point *p,
                            int n)
 {
-    const int enough =
-        f->tie->how == CT_TIE_P2P ? MESSAGE_SAMPLES : RATE_SAMPLES;
+    const bool messages = f->tie->how == CT_TIE_P2P;
     const double span = p[n - 1].t - p[0].t;
     struct line line = {.middle = p[0].t + span / 2, .rate_error = USUAL_RATE};
     struct valued *work = f->work;
 
-    if (n >= enough && span > 0) {
+    if (n >= (messages ? MESSAGE_SAMPLES : RATE_SAMPLES) && span > 0) {
         line.rate = rate_of(p, n, work);
         set_height(&line, p, n, work);
         line.rate_error = 5 * NORMAL * line.spread / (span * sqrt(n));
+        if (messages) /* a few scatter by less about their own line */
+            line.rate_error *= n / (n - 3.);
         if (fabs(line.rate) >= SURE * line.rate_error)
             return line;
         line.rate = 0; /* within what chance gives */
