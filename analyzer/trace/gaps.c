@@ -13,6 +13,7 @@
 
 #define LONG_GAP 1024 /* is an outage: nothing is known of it */
 #define FAR 65536     /* calls to look over for the place of one */
+#define MUCH 64       /* of all calls, to look over for those of all */
 
 struct lost {
     int before; /* place in the sequence */
@@ -31,8 +32,9 @@ struct filling {
     int *next;     /* per token: how far the next of its lane mostly is */
     struct lost *lost;
     int nlanes, nlost, capacity;
-    bool any;     /* is missing, of which nothing may be known */
-    bool unnamed; /* of one nothing is known */
+    int64_t looked; /* calls that were looked over */
+    bool any;       /* is missing, of which nothing may be known */
+    bool unnamed;   /* of one nothing is known */
 };
 
 static void name_lanes(struct filling *f)
@@ -116,8 +118,7 @@ static void add_lost(struct filling *f, int before, int token)
 
 /* The place for token between calls first and last, which it is not, that fits
  * best; of several the one where it mostly comes after first. */
-static int place_between(const struct filling *f, int token, int first,
-                         int last)
+static int place_between(struct filling *f, int token, int first, int last)
 {
     const int *tokens = f->s->token_at;
     const int usual = first + f->next[tokens[first]];
@@ -125,6 +126,7 @@ static int place_between(const struct filling *f, int token, int first,
 
     if (last - first > FAR)
         first = last - FAR;
+    f->looked += last - first;
     for (at = first + 1; at <= last; at++) {
         const int fits = (tokens[at - 1] == f->after[token]) +
                          (at < f->s->n && tokens[at] == f->followed[token]);
@@ -177,10 +179,12 @@ static bool is_gap(const struct filling *f, int from, int to)
 }
 
 /* More is lost than there is, or would be if ordinals were believed that are
- * far apart. */
+ * far apart; or much of it has its place anywhere. */
 static bool is_guesswork(const struct filling *f)
 {
-    return f->nlost > f->s->process->nops + LONG_GAP;
+    const int64_t nops = f->s->process->nops;
+
+    return f->nlost > nops + LONG_GAP || f->looked > MUCH * (nops + FAR);
 }
 
 struct majority { /* of values, if one has it */
