@@ -23,7 +23,6 @@
 #define FORWARD_SHARE 0.75 /* of its calls, that evaluations add at most */
 #define MORE 1.05          /* of the calls, that one is not a part of another */
 #define FEWER 0.05         /* of the segments, that are alike */
-#define DDP_BUCKETS 3      /* sizes that gradients have at least */
 
 #define MOST_CALLS 0.5 /* that are in steps, not between them */
 
@@ -64,11 +63,6 @@ static void add_more(struct extra *extra, const struct ct_kind *kind, int more,
     extra->most = share > extra->most ? share : extra->most;
 }
 
-static bool is_scalar(const struct ct_kind *kind)
-{
-    return kind->small && kind->reduces && kind->floats;
-}
-
 static struct extra extra_of(const struct ct_stream *s,
                              const struct ct_level *outer,
                              const struct ct_level *inner)
@@ -93,7 +87,7 @@ static struct extra extra_of(const struct ct_stream *s,
         extra.kinds = true;
         extra.others += kind->small ? 0 : more;
         extra.gradients |= kind->sums && !kind->small;
-        extra.scalars |= is_scalar(kind);
+        extra.scalars |= ct_kind_is_scalar(kind);
         extra.direction |= kind->p2p && more >= extra.times - 1;
     }
     return extra;
@@ -105,7 +99,7 @@ static bool sums_scalars(const struct ct_stream *s,
     int k;
 
     for (k = 0; k < s->nkinds; k++)
-        if (level->calls[k] && is_scalar(&s->kinds[k]))
+        if (level->calls[k] && ct_kind_is_scalar(&s->kinds[k]))
             return true;
     return false;
 }
@@ -166,7 +160,7 @@ static struct verdict by_small(const struct ct_stream *s,
 
     if (sums_scalars(s, inner))
         return (struct verdict){true, CT_LIKELY, NULL};
-    if (inner->sizes >= DDP_BUCKETS && !inner->scatters)
+    if (inner->sizes >= CT_DDP_SIZES && !inner->scatters)
         return (struct verdict){true, CT_PLAUSIBLE,
                                 "gradients are summed more often than scalars"};
     if (messages && extra->scalars)

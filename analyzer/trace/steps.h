@@ -110,6 +110,15 @@ struct ct_period {
 /* Share of the steps that must be alike. */
 #define CT_EQUAL_SHARE 0.8
 
+/* Sizes of DDP's buckets: of the first, the last, the others. */
+#define CT_DDP_SIZES 3
+
+/* The norm, a loss. */
+static inline bool ct_kind_is_scalar(const struct ct_kind *kind)
+{
+    return kind->small && kind->reduces && kind->floats;
+}
+
 static inline const struct ct_kind *ct_kind_at(const struct ct_stream *s,
                                                int at)
 {

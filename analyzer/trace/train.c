@@ -6,8 +6,6 @@
 #include "trace/select.h"
 #include "trace/steps.h"
 
-#define DDP_SIZES 3 /* of buckets: the first, the last, the others */
-
 #define OPEN 0.5
 
 struct traffic { /* with a peer */
@@ -78,11 +76,6 @@ struct calls {       /* of a step */
     bool smallest; /* any sum of a handful of bytes */
 };
 
-static bool is_scalar(const struct ct_kind *kind)
-{
-    return kind->small && kind->reduces && kind->floats;
-}
-
 static void add_class(const struct ct_stream *s, int class, struct calls *calls)
 {
     const struct ct_op_class_row *row = &s->process->classes[class];
@@ -92,7 +85,7 @@ static void add_class(const struct ct_stream *s, int class, struct calls *calls)
     if (!calls->tokens[token])
         return;
     calls->tokens[token] = false;
-    calls->scalars |= is_scalar(kind);
+    calls->scalars |= ct_kind_is_scalar(kind);
     calls->smallest |= kind->small && kind->reduces;
     calls->sums += kind->sums;
     if (!kind->small && calls->comm == CT_NONE)
@@ -116,7 +109,7 @@ static void count_kinds(const struct ct_stream *s,
 
     for (k = 0; k < s->nkinds; k++)
         if (s->kinds[k].reduces &&
-            (!s->kinds[k].small || is_scalar(&s->kinds[k])))
+            (!s->kinds[k].small || ct_kind_is_scalar(&s->kinds[k])))
             calls->times = ct_divisor(calls->times, n[k]);
     for (o = first; o <= anchor->at; o++) {
         const struct ct_token *token = &s->tokens[s->token_at[o]];
@@ -215,7 +208,7 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
         return CT_PLAUSIBLE;
     }
     if (!hybrid && whole && calls.times == 1 &&
-        (calls.sizes >= DDP_SIZES || calls.ncomms > 1))
+        (calls.sizes >= CT_DDP_SIZES || calls.ncomms > 1))
         return CT_LIKELY;
     if (calls.scalars) {
         *doubt_p = "but for scalars all their calls are repeated";
