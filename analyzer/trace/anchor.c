@@ -311,7 +311,8 @@ static int choose_ways(struct way *ways, int n)
     return left;
 }
 
-/* Whether nothing but a scalar is called once. */
+/* Moves the anchor to where steps end; whether it is a scalar, and nothing else
+ * is called once. */
 static bool move_to_end(const struct ct_stream *s, struct ct_anchor *anchor)
 {
     struct way *ways = ct_alloc((size_t)s->ntokens, sizeof(*ways));

@@ -263,7 +263,7 @@ static bool look_into(const struct ct_stream *s, const struct ct_anchor *anchor,
 }
 
 /* Share of the calls of the marked sorts that lies between the first step of
- * this anchor and the last; *inside_p: and of those in steps. */
+ * this anchor and the last; *inside_p: share of these that is in steps. */
 static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
                       const bool *sorts, double *inside_p)
 {

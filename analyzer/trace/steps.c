@@ -17,9 +17,9 @@
 /* Below it, there are none. */
 #define LEAST_CONFIDENCE 0.6
 #define FORWARDS_SHARE 0.9
-#define MANY_STEPS 5
-#define FEW_STEPS 4
-#define UNCERTAIN 0.75 /* where some steps begin or end */
+#define MANY_STEPS 5   /* each less makes them less likely */
+#define FEW_STEPS 4    /* fewer may be a chance */
+#define UNCERTAIN 0.75 /* at most, where some may begin or end elsewhere */
 
 /* A first step that takes so much longer than the usual one warms up. */
 #define SLOW 1.5

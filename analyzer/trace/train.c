@@ -64,13 +64,13 @@ struct calls {       /* of a step */
     bool *tokens;    /* left to count */
     int *summed;     /* large all-reduces on each communicator */
     int *scattered;  /* reduce-scatters on each */
-    int ncomms;      /* with such */
+    int ncomms;      /* with large all-reduces */
     int sizes, sums; /* of large sums; all */
     int large;       /* tokens */
-    bool once;       /* one of a kind, or a sum, is called once */
+    bool once;       /* a large one of a kind, or sum, is called once */
     int times;       /* divides the numbers of each kind of reductions */
-    int comm;        /* of one of them */
-    bool comms;      /* not all are on that */
+    int comm;        /* of a large call */
+    bool comms;      /* not all of these are on that */
     int gathers, scatters;
     bool scalars;  /* of floats: norm, loss */
     bool smallest; /* any sum of a handful of bytes */
@@ -211,7 +211,7 @@ double ct_stream_ends(const struct ct_stream *s, const struct ct_anchor *anchor,
         (calls.sizes >= CT_DDP_SIZES || calls.ncomms > 1))
         return CT_LIKELY;
     if (calls.scalars) {
-        *doubt_p = "but for scalars all their calls are repeated";
+        *doubt_p = "all their calls but scalars are repeated";
         return CT_PLAUSIBLE;
     }
     if (back) {
