@@ -14,7 +14,7 @@ struct job_card {
     int tp, pp, dp, layers_per_stage, micro_batches;
     int steps, warm_up_steps, evaluations, checkpoints, forwards;
     double step_ms, step_confidence, micro_batch_ms, forward_ms, span_s;
-    const char *no_steps;
+    const char *step_doubt, *no_steps;
     int64_t ops, runs, lost_ops, missing_ranks, mismatches;
     char missing[80]; /* which ranks; "": none */
     int in_flight, dead_processes;
@@ -38,6 +38,7 @@ static const struct out_column card_columns[] = {
     OUT_COL(struct job_card, steps, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, step_ms, "", OUT_REAL, 4, OUT_BOTH),
     OUT_COL(struct job_card, step_confidence, "", OUT_REAL, 2, OUT_BOTH),
+    OUT_COL(struct job_card, step_doubt, "", OUT_TEXT, 0, OUT_BOTH),
     OUT_COL(struct job_card, no_steps, "", OUT_TEXT, 0, OUT_BOTH),
     OUT_COL(struct job_card, warm_up_steps, "", OUT_INT, 0, OUT_BOTH),
     OUT_COL(struct job_card, evaluations, "", OUT_INT, 0, OUT_BOTH),
@@ -100,6 +101,7 @@ static void fill_steps(struct job_card *card, const struct view *view)
         return;
     card->step_ms = ms(job->step_ns);
     card->step_confidence = job->step_confidence;
+    card->step_doubt = job->step_doubt;
     card->warm_up_steps = most_rows(view, CT_STEP_WARM_UP);
     card->evaluations = most_rows(view, CT_STEP_EVALUATION);
     card->checkpoints = most_rows(view, CT_STEP_CHECKPOINT);
@@ -267,6 +269,8 @@ static void say_steps(struct out *out, const struct job_card *card)
                  "; confidence %.2f", card->step_confidence);
     out_fact(out, "steps", "%d steady, median %s ms%s", card->steps,
              CT_NUM(card->step_ms, 4), more);
+    if (card->step_confidence < STEPS_SURE)
+        out_fact(out, "doubt", "%s", card->step_doubt);
     if (!isnan(card->micro_batch_ms))
         out_fact(out, "micro-batches",
                  "%d in a step, %s ms from one to the next",

@@ -153,6 +153,7 @@ struct ct_job {
     int64_t step_ns; /* median duration of those; CT_NO_TIME */
     double step_confidence; /* 0..1, that these are the steps; of those that
                                were not taken too */
+    const char *step_doubt; /* what lowers that most; NULL: nothing */
     const char *no_steps;   /* why there are none; NULL: there are */
     int step_micro_batches; /* by the calls of a step; CT_NONE: they do not
                                tell */

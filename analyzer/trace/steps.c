@@ -391,12 +391,41 @@ static void find_micro_batches(const struct cutting *c)
     free(ns);
 }
 
+/* Keeps the reason that lowers it most. */
+static void lower(struct ct_job *job, double most, const char *why)
+{
+    if (job->step_confidence <= most)
+        return;
+    job->step_confidence = most;
+    job->step_doubt = why;
+}
+
+static void find_confidence(struct cutting *c)
+{
+    struct ct_job *job = c->job;
+    bool certain;
+
+    job->step_confidence *= confidence_of(c, &job->step_doubt);
+    job->step_confidence *= ct_steps_number(c->trace, job, &certain);
+    if (job->step_confidence < CT_LIKELY && !job->step_doubt)
+        job->step_doubt = "not all processes have them alike";
+    if (!certain)
+        lower(job, UNCERTAIN,
+              "ranks do not tell alike where some begin or end");
+    if (c->uncertain)
+        lower(job, UNCERTAIN, "ranks by themselves found others");
+    if (any_unnamed(c))
+        lower(job, UNCERTAIN, "records are lost that nothing is known of");
+    if (job->nsteps < FEW_STEPS)
+        lower(job, UNCERTAIN, "they are few");
+    if (job->nsteps < MANY_STEPS)
+        job->step_confidence *= 1 - .05 * (MANY_STEPS - job->nsteps);
+}
+
 static void find_steps(struct cutting *c)
 {
     struct ct_job *job = c->job;
-    const char *doubt;
     char why[160];
-    bool certain;
 
     if (!agree(c))
         return;
@@ -405,18 +434,10 @@ static void find_steps(struct cutting *c)
         job->step_confidence = 0;
         return;
     }
-    job->step_confidence *= confidence_of(c, &doubt);
-    job->step_confidence *= ct_steps_number(c->trace, job, &certain);
-    if (!certain || c->uncertain || any_unnamed(c))
-        job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
-    if (job->nsteps < FEW_STEPS)
-        job->step_confidence = fmin(job->step_confidence, UNCERTAIN);
-    if (job->nsteps < MANY_STEPS)
-        job->step_confidence *= 1 - .05 * (MANY_STEPS - job->nsteps);
+    find_confidence(c);
     if (job->step_confidence < LEAST_CONFIDENCE) {
         snprintf(why, sizeof(why), "%d periods of equal calls, but %s",
-                 job->nsteps,
-                 doubt ? doubt : "too few, or not on all processes alike");
+                 job->nsteps, job->step_doubt);
         no_steps(c, why);
         return;
     }
