@@ -49,8 +49,8 @@ foreach(name slow_link hangs few_steps)
 endforeach()
 
 # What --steps, --ranks, --from and --to choose; what is left of a job.db when
-# its writing is ended.
-foreach(name cli_selection cli_ended)
+# its writing is ended; ranks whose steps were not found.
+foreach(name cli_selection cli_ended cli_stepless)
   add_test(NAME e2e.${name} COMMAND ${PYTHON3} -B
     ${CMAKE_CURRENT_LIST_DIR}/e2e/test_${name}.py
     $<TARGET_FILE:commtrace> $<TARGET_FILE:tracegen>)

@@ -119,9 +119,27 @@ static void add_process(struct view *view, int process, struct sum *sums)
     }
 }
 
-static void set_cost(struct view_cost *cost, const struct ct_usage *usage,
-                     int ranks, const struct sum *sum)
+/* Traced members of comm, of those chosen; where there are steps, those that
+ * have them. */
+static int members_that_count(const struct view *view, int comm)
 {
+    const struct ct_comm *c = &view->job->comms[comm];
+    int n = 0;
+
+    for (int i = 0; i < c->nranks; i++) {
+        const int process = c->members[i].process;
+        const struct ct_process *p =
+            process == CT_NONE ? NULL : &view->trace->processes[process];
+
+        n += p && !p->left_out && (!view->job->nsteps || steady_steps(p));
+    }
+    return n;
+}
+
+static void set_cost(struct view_cost *cost, const struct ct_usage *usage,
+                     const struct sum *sum)
+{
+    const int ranks = cost->ranks;
     double per_call;
 
     if (!(sum->calls > 0) || ranks < 1)
@@ -148,9 +166,10 @@ int cost_measure(struct view *view)
     }
     for (int i = 0; i < job->nprocesses; i++)
         add_process(view, job->processes[i], sums);
-    for (int i = 0; i < job->nusages; i++)
-        set_cost(&view->costs[i], &job->usages[i],
-                 view_chosen_members(view, job->usages[i].comm), &sums[i]);
+    for (int i = 0; i < job->nusages; i++) {
+        view->costs[i].ranks = members_that_count(view, job->usages[i].comm);
+        set_cost(&view->costs[i], &job->usages[i], &sums[i]);
+    }
     free(sums);
     return 0;
 }

@@ -168,17 +168,18 @@ static void add_usage(struct family *f, const struct view *view, int usage,
 static void finish_family(struct family *f, const struct view *view,
                           const struct volume *volume)
 {
+    const int groups = f->counted ? f->counted : 1;
     char link[40];
 
     ct_link_text(f->link_id, f->speed, link, sizeof link);
     snprintf(f->where, sizeof f->where, "%s%s", link,
              f->missing && f->link_id != CT_LINK_UNKNOWN ? "?" : "");
-    f->calls /= f->ngroups;
-    f->transfer_ms /= f->ngroups;
-    f->wait_ms /= f->ngroups;
-    f->apart_ms /= f->ngroups;
-    f->wire_bytes /= f->ngroups;
-    f->bytes = (uint64_t)(volume->bytes / f->ngroups + .5);
+    f->calls /= groups;
+    f->transfer_ms /= groups;
+    f->wait_ms /= groups;
+    f->apart_ms /= groups;
+    f->wire_bytes /= groups;
+    f->bytes = (uint64_t)(volume->bytes / groups + .5);
     f->share_percent =
         (f->transfer_ms + f->wait_ms) / view_period_ms(view) * 100;
     snprintf(f->groups, sizeof f->groups, "%d x %d", f->ngroups, f->nranks);
@@ -198,6 +199,7 @@ static int build_one(struct family *f, const struct view *view,
 
         if (comm != last_comm) {
             f->ngroups++;
+            f->counted += view->costs[order[i]].ranks > 0;
             f->members += view_chosen_members(view, comm);
         }
         last_comm = comm;

@@ -13,6 +13,7 @@ struct family { /* role x use x op x group size x place */
     char groups[32];                /* "4 x 2" */
     char nodes_text[16], where[48]; /* nodes and link; "2+", "TCP?" where
                                        ranks are missing */
+    int counted; /* groups that means are over: some of their ranks count */
     int ngroups, nranks, nodes, domains;
     int members; /* of all its groups, that have a trace and were chosen */
     bool network;

@@ -20,7 +20,7 @@ static void put_job_row(struct jobdb *db, const struct view *view)
     jobdb_real(db, job->nsteps ? job->step_confidence : NAN);
     jobdb_text(db, job->nsteps ? job->step_doubt : NULL);
     jobdb_text(db, job->no_steps);
-    jobdb_index(db, job->nsteps ? job->step_micro_batches : CT_NONE);
+    jobdb_index(db, job->nsteps ? view_micro_batches(view) : CT_NONE);
     jobdb_time(db, job->nsteps ? job->micro_batch_ns : CT_NO_TIME);
     jobdb_int(db, job->nforwards);
     jobdb_time(db, job->nforwards ? job->forward_ns : CT_NO_TIME);

@@ -1,11 +1,11 @@
 #include "report/sections.h"
+#include "trace/select.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define STEPS_SURE 0.8 /* below it, the report says how sure it is */
 
 struct job_card {
     const char *command, *run_id;
@@ -65,21 +65,33 @@ static int known(int n)
     return n > 0 ? n : CT_NONE;
 }
 
-/* As many as the rank has that has most. */
-static int most_rows(const struct view *view, enum ct_step_kind kind)
+static int count_rows(const struct ct_process *p, enum ct_step_kind kind)
+{
+    int n = 0;
+
+    for (int k = 0; k < p->nsteps; k++)
+        n += p->steps[k].kind == kind;
+    return n;
+}
+
+/* As many as most ranks have that have steps: one that lost records may show
+ * others. */
+static int usual_rows(const struct view *view, enum ct_step_kind kind)
 {
     const struct ct_job *job = view->job;
-    int most = 0;
+    int64_t *rows = calloc((size_t)job->nprocesses + 1, sizeof *rows);
+    int n = 0, usual = 0;
 
-    for (int i = 0; i < job->nprocesses; i++) {
+    for (int i = 0; rows && i < job->nprocesses; i++) {
         const struct ct_process *p = &view->trace->processes[job->processes[i]];
-        int n = 0;
 
-        for (int k = 0; k < p->nsteps; k++)
-            n += p->steps[k].kind == kind;
-        most = n > most ? n : most;
+        if (p->nsteps)
+            rows[n++] = count_rows(p, kind);
     }
-    return most;
+    if (n)
+        usual = (int)ct_nth(rows, n, n / 2);
+    free(rows);
+    return usual;
 }
 
 static double ms(int64_t ns)
@@ -91,10 +103,10 @@ static void fill_steps(struct job_card *card, const struct view *view)
 {
     const struct ct_job *job = view->job;
 
-    card->micro_batches = known(view->roles->micro_batches);
+    card->micro_batches = view_micro_batches(view);
     card->steps = job->nsteps;
     card->step_ms = card->micro_batch_ms = card->step_confidence = NAN;
-    card->forwards = most_rows(view, CT_STEP_FORWARD);
+    card->forwards = usual_rows(view, CT_STEP_FORWARD);
     card->forward_ms = card->forwards ? ms(job->forward_ns) : NAN;
     card->no_steps = job->no_steps;
     if (!job->nsteps)
@@ -102,12 +114,10 @@ static void fill_steps(struct job_card *card, const struct view *view)
     card->step_ms = ms(job->step_ns);
     card->step_confidence = job->step_confidence;
     card->step_doubt = job->step_doubt;
-    card->warm_up_steps = most_rows(view, CT_STEP_WARM_UP);
-    card->evaluations = most_rows(view, CT_STEP_EVALUATION);
-    card->checkpoints = most_rows(view, CT_STEP_CHECKPOINT);
+    card->warm_up_steps = usual_rows(view, CT_STEP_WARM_UP);
+    card->evaluations = usual_rows(view, CT_STEP_EVALUATION);
+    card->checkpoints = usual_rows(view, CT_STEP_CHECKPOINT);
     card->micro_batch_ms = ms(job->micro_batch_ns);
-    if (card->micro_batches == CT_NONE)
-        card->micro_batches = known(job->step_micro_batches);
 }
 
 static void fill_card(struct job_card *card, const struct view *view)
@@ -264,12 +274,12 @@ static void say_steps(struct out *out, const struct job_card *card)
     add_phase(more, sizeof more, card->warm_up_steps, "warm-up step");
     add_phase(more, sizeof more, card->evaluations, "evaluation");
     add_phase(more, sizeof more, card->checkpoints, "checkpoint");
-    if (card->step_confidence < STEPS_SURE)
+    if (card->step_confidence < VIEW_STEPS_SURE)
         snprintf(more + strlen(more), sizeof more - strlen(more),
                  "; confidence %.2f", card->step_confidence);
     out_fact(out, "steps", "%d steady, median %s ms%s", card->steps,
              CT_NUM(card->step_ms, 4), more);
-    if (card->step_confidence < STEPS_SURE)
+    if (card->step_confidence < VIEW_STEPS_SURE)
         out_fact(out, "doubt", "%s", card->step_doubt);
     if (!isnan(card->micro_batch_ms))
         out_fact(out, "micro-batches",

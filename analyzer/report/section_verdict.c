@@ -93,6 +93,20 @@ static int64_t count_refused(const struct view *view)
     return refused;
 }
 
+/* Ranks that called something, but whose steps were not found. */
+static int count_stepless(const struct view *view)
+{
+    const struct ct_job *job = view->job;
+    int n = 0;
+
+    for (int i = 0; i < job->nprocesses && job->nsteps; i++) {
+        const struct ct_process *p = &view->trace->processes[job->processes[i]];
+
+        n += p->nops && !p->nsteps && !p->left_out;
+    }
+    return n;
+}
+
 static void judge_data(struct verdict *verdict, const struct view *view)
 {
     const struct ct_job *job = view->job;
@@ -125,6 +139,16 @@ static void judge_data(struct verdict *verdict, const struct view *view)
                       (double)(t->event + t->group + t->host + t->none));
     if (unread)
         add_issue(verdict, "%d file%s not read", unread, ct_plural(unread));
+    if (job->met.lost + job->met.ahead)
+        add_issue(verdict, "%" PRId64 " operation%s of some ranks only",
+                  job->met.lost + job->met.ahead,
+                  ct_plural((double)(job->met.lost + job->met.ahead)));
+    if (count_stepless(view))
+        add_issue(verdict, "%d rank%s without steps, left out of means",
+                  count_stepless(view), ct_plural(count_stepless(view)));
+    if (job->nsteps && job->step_confidence < VIEW_STEPS_SURE)
+        add_issue(verdict, "steps are told with confidence %.2f only",
+                  job->step_confidence);
     if (!job->nsteps)
         add_issue(verdict, view->selected && view->selected->of_steps
                                ? "no whole training step chosen"

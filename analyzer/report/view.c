@@ -290,6 +290,15 @@ int view_traced_ranks(const struct ct_job *job)
     return traced;
 }
 
+int view_micro_batches(const struct view *view)
+{
+    if (view->roles->micro_batches > 0)
+        return view->roles->micro_batches;
+    return view->job->nsteps && view->job->step_micro_batches > 0
+               ? view->job->step_micro_batches
+               : CT_NONE;
+}
+
 int view_chosen_members(const struct view *view, int comm)
 {
     const struct ct_comm *c = &view->job->comms[comm];

@@ -13,7 +13,10 @@
 
 /* What a usage costs a rank of its communicator, on average over its ranks,
  * per step or (view.per) per second. */
+#define VIEW_STEPS_SURE 0.8 /* below it, it is said how sure steps are */
+
 struct view_cost {
+    int ranks; /* that it is a mean over: traced; with steps, if there are */
     double calls;
     double bytes; /* of messages, S */
     double transfer_ms, wait_ms;
@@ -110,6 +113,10 @@ int view_traced_ranks(const struct ct_job *job);
 /* Of those the ones that were chosen; and of the members of a communicator. */
 int view_chosen_ranks(const struct view *view);
 int view_chosen_members(const struct view *view, int comm);
+
+/* Micro-batches of a step, by the layout, else by what its calls repeat;
+ * CT_NONE: unknown. */
+int view_micro_batches(const struct view *view);
 
 /* Members of a communicator without a trace: "1 (rank 5), 3", with the rank in
  * the job where that follows; "" where there are none. */

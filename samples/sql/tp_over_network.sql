@@ -8,6 +8,6 @@ SELECT step,
        round(avg(transfer_ms), 3) AS transfer_ms,
        round(avg(wait_ms), 3) AS wait_ms
   FROM v_step_role
- WHERE role = 'TP' AND network = 1
+ WHERE role = 'TP' AND network = 1 AND step IS NOT NULL
  GROUP BY job, step
  ORDER BY worst_rank_ms DESC, step;

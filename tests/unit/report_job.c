@@ -81,13 +81,18 @@ static void fill_usage(struct fixture *f, int usage, int comm, enum ct_op base,
                           .per_step = per_step,
                           .nsamples = 10,
                           .median_ns = (int64_t)(median_us * 1e3)};
-    f->costs[usage] = (struct view_cost){per_step, per_step * (double)bytes,
-                                         per_step * median_us / 1e3, .5};
+    f->costs[usage] =
+        (struct view_cost){.ranks = 2,
+                           .calls = per_step,
+                           .bytes = per_step * (double)bytes,
+                           .transfer_ms = per_step * median_us / 1e3,
+                           .wait_ms = .5};
 }
 
 static void fill_job(struct fixture *f)
 {
     static const int tp0[] = {0, 2}, tp1[] = {1, 3}, pipe[] = {0, 1, 2, 3};
+    static struct ct_step_row step = {.last_op = 99};
 
     for (int i = 0; i < 4; i++)
         f->processes[i] = (struct ct_process){.path = "t/x.db",
@@ -97,7 +102,9 @@ static void fill_job(struct fixture *f)
                                               .node = i / 2,
                                               .domain = i / 2,
                                               .ops = f->ops,
-                                              .nops = 100};
+                                              .nops = 100,
+                                              .steps = &step,
+                                              .nsteps = 1};
     fill_comm(f, TP0, 2, tp0, 2);
     fill_comm(f, TP1, 2, tp1, 2);
     fill_comm(f, PIPE, 4, pipe, 2);
@@ -117,6 +124,7 @@ static void fill_job(struct fixture *f)
                              .usages = f->usages,
                              .nsteps = 10,
                              .step_ns = 100 * MS,
+                             .step_confidence = 1,
                              .span_ns = 1200 * MS};
     f->trace = (struct ct_trace){.nprocesses = 4,
                                  .njobs = 1,
@@ -312,6 +320,24 @@ static void text_tells_the_story(void **state)
     free_fixture(f);
 }
 
+static void uncertain_steps_are_told(void **state)
+{
+    struct fixture *f = new_fixture();
+    char *text;
+
+    (void)state;
+    f->processes[3].nsteps = 0;
+    f->job.step_confidence = .75;
+    f->job.step_doubt = "ranks by themselves found others";
+    f->job.met.lost = 2;
+    text = report(f, OUT_AS_TEXT);
+    expect(text, "Data: 2 operations of some ranks only; 1 rank without steps, "
+                 "left out of means; steps are told with confidence 0.75 only");
+    expect(text, "doubt ranks by themselves found others");
+    free(text);
+    free_fixture(f);
+}
+
 /* Who it is, is said where it is read first; and a death before any price. */
 static void verdict_names_who(void **state)
 {
@@ -435,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_tells_the_story),
+        cmocka_unit_test(uncertain_steps_are_told),
         cmocka_unit_test(verdict_names_who),
         cmocka_unit_test(unknown_is_not_invented),
         cmocka_unit_test(trouble_is_told),
