@@ -271,6 +271,10 @@ static double covered(const struct ct_stream *s, const struct ct_anchor *anchor,
     int first = p.at[0] + 1 - anchor->length, last = p.at[p.n - 1];
     int o, alike = 0, inside = 0;
 
+    /* There may be many that lie in a small part of a benchmark. */
+    if (last + 1 - first <
+        COVERED_SHARE * s->sort_calls[s->tokens[anchor->token].sort])
+        return 0;
     for (o = 0; o < s->n; o++)
         if (sorts[s->tokens[s->token_at[o]].sort]) {
             alike++;

@@ -60,6 +60,7 @@ struct ct_stream {
     struct ct_token *tokens;
     struct ct_kind *kinds;
     struct ct_intern token_keys, kind_keys, sort_keys;
+    int *sort_calls;       /* per sort: how many calls */
     int *positions;        /* of tokens in the sequence, token by token */
     uint64_t *hashes;      /* [i]: sum of the hashes of tokens 0..i-1 */
     uint64_t *kind_hashes; /* [i]: the same of their kinds */

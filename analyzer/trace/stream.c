@@ -187,6 +187,7 @@ static void index_positions(struct ct_stream *s)
 {
     int n = s->n, o, t;
 
+    s->sort_calls = ct_alloc((size_t)s->nsorts, sizeof(*s->sort_calls));
     s->positions = ct_alloc((size_t)n, sizeof(*s->positions));
     s->hashes = ct_alloc((size_t)n + 1, sizeof(*s->hashes));
     s->kind_hashes = ct_alloc((size_t)n + 1, sizeof(*s->kind_hashes));
@@ -194,6 +195,7 @@ static void index_positions(struct ct_stream *s)
         struct ct_token *token = &s->tokens[s->token_at[o]];
 
         token->n++;
+        s->sort_calls[token->sort]++;
         s->hashes[o + 1] = s->hashes[o] + token->hash;
         s->kind_hashes[o + 1] = s->kind_hashes[o] + s->kinds[token->kind].hash;
     }
@@ -244,6 +246,7 @@ void ct_stream_release(struct ct_stream *s)
     free(s->token_with);
     free(s->tokens);
     free(s->kinds);
+    free(s->sort_calls);
     free(s->positions);
     free(s->hashes);
     free(s->kind_hashes);
