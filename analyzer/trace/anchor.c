@@ -428,6 +428,10 @@ bool ct_stream_anchor(const struct ct_stream *s, int steps,
         period->confidence = CT_PLAUSIBLE;
         period->doubt = "the one scalar in them may begin or end a step";
     }
+    if (!sums(s, period->anchor.token) && period->confidence > CT_PLAUSIBLE) {
+        period->confidence = CT_PLAUSIBLE;
+        period->doubt = "no sum comes once in each, which would end it";
+    }
     add_tail(s, &period->anchor);
     if (!period->anchor.after)
         ct_anchor_begin(s, &period->anchor);
