@@ -30,7 +30,7 @@ static bool report_lost(const struct ct_case *c, struct ct_findings *findings)
         return false;
     snprintf(row->text, sizeof row->text,
              "%" PRId64 " op%s not recorded, most on rank %d (%" PRId64
-             ", cause %.40s)",
+             ", cause %.40s); counts and prices leave them out",
              c->job->lost_ops, c->job->lost_ops == 1 ? " was" : "s were",
              worst ? worst->rank : CT_NONE, worst ? worst->lost : 0, cause);
     snprintf(row->advice, sizeof row->advice, "%s; the calls themselves ran",

@@ -288,7 +288,8 @@ static void test_quality(void **state)
     assert_int_equal(report.findings->n, 4);
     assert_non_null(strstr(find(&report, CT_FINDING_OPS_LOST)->text,
                            "12 ops were not recorded, most on rank 3 (12, "
-                           "cause ring_full)"));
+                           "cause ring_full); counts and prices leave them "
+                           "out"));
     assert_non_null(
         strstr(find(&report, CT_FINDING_PROCESS_DIED)->text, "rank 3"));
     assert_int_equal(find(&report, CT_FINDING_TRACE_MISSING)->comm, 0);
