@@ -157,19 +157,25 @@ int cost_measure(struct view *view)
 {
     const struct ct_job *job = view->job;
     struct sum *sums = calloc((size_t)job->nusages + 1, sizeof *sums);
+    /* Per communicator: messages of a large one have thousands of usages. */
+    int *members = calloc((size_t)job->ncomms + 1, sizeof *members);
 
     view->per = job->nsteps ? "step" : "second";
     view->costs = calloc((size_t)job->nusages + 1, sizeof *view->costs);
-    if (!sums || !view->costs) {
+    if (!sums || !members || !view->costs) {
+        free(members);
         free(sums);
         return -1;
     }
     for (int i = 0; i < job->nprocesses; i++)
         add_process(view, job->processes[i], sums);
+    for (int i = 0; i < job->ncomms; i++)
+        members[i] = members_that_count(view, i);
     for (int i = 0; i < job->nusages; i++) {
-        view->costs[i].ranks = members_that_count(view, job->usages[i].comm);
+        view->costs[i].ranks = members[job->usages[i].comm];
         set_cost(&view->costs[i], &job->usages[i], &sums[i]);
     }
+    free(members);
     free(sums);
     return 0;
 }
