@@ -1,5 +1,4 @@
 /* Steps from the anchors of each process, and what all processes agree on. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
