@@ -18,7 +18,8 @@ struct numbering {
     int *number; /* per instance: of the step it is part of, CT_BETWEEN */
     int64_t votes, agreeing;
     int rows;     /* steps */
-    int contrary; /* of them, with a call that others have in another one */
+    int contrary; /* rows with a call that others have in another step, or in
+                     one where the row is none */
 };
 
 static struct ct_process *process_of(const struct numbering *n, int i)
@@ -50,16 +51,16 @@ static void mark(struct numbering *n, const struct ct_process *p,
             continue;
         if (n->number[instance] == CT_NONE && row->sure)
             n->number[instance] = number;
-        if (n->number[instance] == CT_NONE || number == CT_BETWEEN)
+        if (n->number[instance] == CT_NONE)
+            continue;
+        contrary |= n->number[instance] != number;
+        if (number == CT_BETWEEN)
             continue;
         n->votes++;
         n->agreeing += n->number[instance] == number;
-        contrary |= n->number[instance] != number;
     }
-    if (number != CT_BETWEEN) {
-        n->rows++;
-        n->contrary += contrary;
-    }
+    n->rows += number != CT_BETWEEN;
+    n->contrary += contrary;
 }
 
 /* What most of the row's communication was numbered; CT_NONE: none was. */
