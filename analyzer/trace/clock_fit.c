@@ -17,6 +17,8 @@
 #define GAIN .75          /* of what is left, at most, for two instead of one */
 #define RATE_SAMPLES 4    /* below, clocks are taken to run alike */
 #define MESSAGE_SAMPLES 8 /* the same where messages tie them */
+#define FEWEST_MESSAGES 5 /* or so few, where a line is clear: */
+#define CLEAR .2          /* of what they scatter without it */
 #define SURE 3            /* standard errors */
 #define USUAL_RATE 2e-5   /* that crystals may be off by */
 #define FEW_SAMPLES 8     /* of one kind: too few to say what it does */
@@ -108,25 +110,35 @@ static void set_height(struct line *line, const struct point *p, int n,
     line->spread = quantile(work, n, .75);
 }
 
+/* Whether a rate is no chance: few messages may lie on any line. */
+static bool is_clear(const struct fitting *f, const struct line *with,
+                     const struct line *without, int n)
+{
+    return fabs(with->rate) >= SURE * with->rate_error &&
+           (f->tie->how != CT_TIE_P2P || n >= MESSAGE_SAMPLES ||
+            with->spread <= CLEAR * without->spread);
+}
+
 static struct line line_of(const struct fitting *f, const struct point *p,
                            int n)
 {
     const bool messages = f->tie->how == CT_TIE_P2P;
     const double span = p[n - 1].t - p[0].t;
     struct line line = {.middle = p[0].t + span / 2, .rate_error = USUAL_RATE};
-    struct valued *work = f->work;
+    struct line sloping = line;
 
-    if (n >= (messages ? MESSAGE_SAMPLES : RATE_SAMPLES) && span > 0) {
-        line.rate = rate_of(p, n, work);
-        set_height(&line, p, n, work);
-        line.rate_error = 5 * NORMAL * line.spread / (span * sqrt(n));
-        if (messages) /* a few scatter by less about their own line */
-            line.rate_error *= n / (n - 3.);
-        if (fabs(line.rate) >= SURE * line.rate_error)
-            return line;
-        line.rate = 0; /* within what chance gives */
-    }
-    set_height(&line, p, n, work);
+    set_height(&line, p, n, f->work);
+    if (n < (messages ? FEWEST_MESSAGES : RATE_SAMPLES) || span <= 0)
+        return line;
+    sloping.rate = rate_of(p, n, f->work);
+    set_height(&sloping, p, n, f->work);
+    sloping.rate_error = 5 * NORMAL * sloping.spread / (span * sqrt(n));
+    if (messages) /* a few scatter by less about their own line */
+        sloping.rate_error *= n / (n - 3.);
+    if (is_clear(f, &sloping, &line, n))
+        return sloping;
+    if (!messages || n >= MESSAGE_SAMPLES)
+        line.rate_error = sloping.rate_error; /* within what chance gives */
     return line;
 }
 
