@@ -447,6 +447,30 @@ static void test_unequal_numbers(void **state)
     files_close(trace, job.folder);
 }
 
+/* What messages tell in five seconds is six samples: these might lie on a line
+ * by chance, but not by far so well. */
+static void test_few_messages(void **state)
+{
+    struct job job = {
+        .nhosts = 2,
+        .per_host = 1,
+        .hosts = {{.ahead_s = 1000}, {.ahead_s = 6000, .ppm = 200}},
+        .seed = 12};
+    struct ct_trace *trace;
+    int i;
+
+    (void)state;
+    begin(&job);
+    for (i = 0; i < 50; i++) {
+        send(&job, 0, 1, i, S * i / 10, transfer_ns(&job), 5e6);
+        send(&job, 1, 0, i, S * i / 10 + 3e7, transfer_ns(&job), 5e6);
+    }
+    trace = end(&job);
+    assert_true(ct_clocks_are_tied(&trace->jobs[0]));
+    assert_true(off_by(&job, trace, 0, 5) < 50e3);
+    files_close(trace, job.folder);
+}
+
 /* A few messages of each host to its neighbour, between two stages each of
  * which all-reduces tie: all of them together tell. */
 static void test_stages(void **state)
@@ -597,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_unequal_numbers),
+        cmocka_unit_test(test_few_messages),
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_unequal_ways),
         cmocka_unit_test(test_one_boot),
