@@ -259,10 +259,11 @@ enum gpu_read gpu_read(int32_t pair, int64_t *start_ns, int64_t *gpu_ns)
     enum gpu_read result = GPU_FAILED;
     if (atomic_load_explicit(&state.ended, memory_order_relaxed))
         return GPU_PENDING; /* and for ever */
-    if (!gpu_is_usable(gpu))
-        atomic_fetch_add_explicit(&state.untimed, 1, memory_order_relaxed);
-    else if (driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
+    /* A context that is reset meanwhile fails before it is known to be gone. */
+    if (gpu_is_usable(gpu) && driver.ctx_set_current(gpu->ctx) == DRIVER_OK)
         result = read_pair(gpu, pair_of(pair), start_ns, gpu_ns);
+    if (result == GPU_FAILED)
+        atomic_fetch_add_explicit(&state.untimed, 1, memory_order_relaxed);
     if (result != GPU_PENDING)
         gpu_drop(pair);
     return result;
