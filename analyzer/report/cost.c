@@ -59,15 +59,6 @@ static void add_op(struct sum *sum, const struct view *view, int process, int i,
     sum->wait_ns += weight * (double)cost.wait_ns;
 }
 
-static int steady_steps(const struct ct_process *p)
-{
-    int n = 0;
-
-    for (int i = 0; i < p->nsteps; i++)
-        n += p->steps[i].kind == CT_STEP_STEADY;
-    return n;
-}
-
 /* Of a captured op. */
 static double runs_that_count(const struct ct_job *job,
                               const struct ct_process *p,
@@ -94,7 +85,8 @@ static void add_process(struct view *view, int process, struct sum *sums)
 {
     const struct ct_process *p = &view->trace->processes[process];
     const struct ct_job *job = view->job;
-    double periods = job->nsteps ? steady_steps(p) : (double)job->span_ns / 1e9;
+    double periods = job->nsteps ? ct_count_steps(p, CT_STEP_STEADY)
+                                 : (double)job->span_ns / 1e9;
     int step = 0;
 
     for (int i = 0; i < p->nops; i++) {
@@ -131,7 +123,8 @@ static int members_that_count(const struct view *view, int comm)
         const struct ct_process *p =
             process == CT_NONE ? NULL : &view->trace->processes[process];
 
-        n += p && !p->left_out && (!view->job->nsteps || steady_steps(p));
+        n += p && !p->left_out &&
+             (!view->job->nsteps || ct_count_steps(p, CT_STEP_STEADY));
     }
     return n;
 }

@@ -65,15 +65,6 @@ static int known(int n)
     return n > 0 ? n : CT_NONE;
 }
 
-static int count_rows(const struct ct_process *p, enum ct_step_kind kind)
-{
-    int n = 0;
-
-    for (int k = 0; k < p->nsteps; k++)
-        n += p->steps[k].kind == kind;
-    return n;
-}
-
 /* As many as most ranks have that have steps: one that lost records may show
  * others. */
 static int usual_rows(const struct view *view, enum ct_step_kind kind)
@@ -86,7 +77,7 @@ static int usual_rows(const struct view *view, enum ct_step_kind kind)
         const struct ct_process *p = &view->trace->processes[job->processes[i]];
 
         if (p->nsteps)
-            rows[n++] = count_rows(p, kind);
+            rows[n++] = ct_count_steps(p, kind);
     }
     if (n)
         usual = (int)ct_nth(rows, n, n / 2);

@@ -111,6 +111,7 @@ static void judge_data(struct verdict *verdict, const struct view *view)
 {
     const struct ct_job *job = view->job;
     const struct view_times *t = &view->times;
+    const int stepless = count_stepless(view);
     const int unread = view->trace->nskipped - view->trace->ndoubles;
     char ranks[80], dead[80];
 
@@ -143,9 +144,9 @@ static void judge_data(struct verdict *verdict, const struct view *view)
         add_issue(verdict, "%" PRId64 " operation%s of some ranks only",
                   job->met.lost + job->met.ahead,
                   ct_plural((double)(job->met.lost + job->met.ahead)));
-    if (count_stepless(view))
+    if (stepless)
         add_issue(verdict, "%d rank%s without steps, left out of means",
-                  count_stepless(view), ct_plural(count_stepless(view)));
+                  stepless, ct_plural(stepless));
     if (job->nsteps && job->step_confidence < VIEW_STEPS_SURE)
         add_issue(verdict, "steps are told with confidence %.2f only",
                   job->step_confidence);

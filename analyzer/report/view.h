@@ -11,10 +11,10 @@
 #include "roles/roles.h"
 #include "trace/trace.h"
 
-/* What a usage costs a rank of its communicator, on average over its ranks,
- * per step or (view.per) per second. */
 #define VIEW_STEPS_SURE 0.8 /* below it, it is said how sure steps are */
 
+/* What a usage costs a rank of its communicator, on average over its ranks,
+ * per step or (view.per) per second. */
 struct view_cost {
     int ranks; /* that it is a mean over: traced; with steps, if there are */
     double calls;

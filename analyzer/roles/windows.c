@@ -44,10 +44,8 @@ double ct_window_runs(const struct ct_process *process,
 
 static double runs_per_step(const struct ct_process *process, int graph)
 {
-    int steady = 0;
+    const int steady = ct_count_steps(process, CT_STEP_STEADY);
 
-    for (int i = 0; i < process->nsteps; i++)
-        steady += process->steps[i].kind == CT_STEP_STEADY;
     return steady ? (double)process->graphs[graph].steady / steady : 0;
 }
 

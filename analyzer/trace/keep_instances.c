@@ -150,15 +150,6 @@ static int *move_usages(struct ct_job *job)
     return from;
 }
 
-static int steady_steps(const struct ct_process *p)
-{
-    int i, n = 0;
-
-    for (i = 0; i < p->nsteps; i++)
-        n += p->steps[i].kind == CT_STEP_STEADY;
-    return n;
-}
-
 static void recount_steps(struct ct_trace *trace, struct ct_job *job)
 {
     int64_t *durations = NULL;
@@ -166,11 +157,12 @@ static void recount_steps(struct ct_trace *trace, struct ct_job *job)
 
     for (i = 0; i < job->nprocesses; i++) {
         const struct ct_process *p = process_at(trace, job, i);
+        const int steady = ct_count_steps(p, CT_STEP_STEADY);
 
         if (!p->nsteps)
             continue;
-        if (steady_steps(p) < fewest)
-            fewest = steady_steps(p);
+        if (steady < fewest)
+            fewest = steady;
         for (s = 0; s < p->nsteps; s++) {
             if (p->steps[s].kind != CT_STEP_STEADY)
                 continue;

@@ -323,4 +323,15 @@ struct ct_process {
     int64_t disagreed; /* ops of which log and plugin say different things */
 };
 
+/* How many of its steps are of that kind. */
+static inline int ct_count_steps(const struct ct_process *p,
+                                 enum ct_step_kind kind)
+{
+    int i, n = 0;
+
+    for (i = 0; i < p->nsteps; i++)
+        n += p->steps[i].kind == kind;
+    return n;
+}
+
 #endif

@@ -110,18 +110,9 @@ static void forget_all(const struct cutting *c)
         forget_steps(process_at(c, i));
 }
 
-static int count_kind(const struct ct_process *p, enum ct_step_kind kind)
-{
-    int i, n = 0;
-
-    for (i = 0; i < p->nsteps; i++)
-        n += p->steps[i].kind == kind;
-    return n;
-}
-
 static int steady_steps(const struct ct_process *p)
 {
-    return count_kind(p, CT_STEP_STEADY);
+    return ct_count_steps(p, CT_STEP_STEADY);
 }
 
 struct vote {
@@ -477,7 +468,7 @@ static void find_forwards(struct cutting *c)
         return;
     }
     for (i = 0; i < c->job->nprocesses; i++) {
-        const int passes = count_kind(process_at(c, i), CT_STEP_FORWARD);
+        const int passes = ct_count_steps(process_at(c, i), CT_STEP_FORWARD);
 
         n = passes > n ? passes : n;
     }

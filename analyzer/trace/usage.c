@@ -174,10 +174,9 @@ static void take_part(struct place *place, int *seen, int mark, int steady)
 static void add_process(struct ct_job *job, const struct ct_process *p,
                         struct place *places, int *seen, int mark)
 {
-    int s, o, steady = 0;
+    const int steady = ct_count_steps(p, CT_STEP_STEADY);
+    int s, o;
 
-    for (s = 0; s < p->nsteps; s++)
-        steady += p->steps[s].kind == CT_STEP_STEADY;
     for (s = 0; s < p->nsteps; s++) {
         if (p->steps[s].kind != CT_STEP_STEADY)
             continue;

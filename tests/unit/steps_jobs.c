@@ -324,27 +324,30 @@ static void check(const struct tally *t)
     assert_true(t->told * 10 >= t->n * 6); /* doubting all is no way out */
 }
 
+static struct tally tally_of(const struct job *job, size_t n)
+{
+    struct tally tally = {0};
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        add(&tally, &job[i]);
+    return tally;
+}
+
 static void test_jobs(void **state)
 {
-    const int n = sizeof(jobs) / sizeof(*jobs);
-    struct tally tally = {0};
-    int i;
+    const struct tally tally = tally_of(jobs, sizeof(jobs) / sizeof(*jobs));
 
     (void)state;
-    for (i = 0; i < n; i++)
-        add(&tally, &jobs[i]);
     check(&tally);
 }
 
 static void test_doubts(void **state)
 {
-    const int n = sizeof(doubts) / sizeof(*doubts);
-    struct tally tally = {0};
-    int i;
+    const struct tally tally =
+        tally_of(doubts, sizeof(doubts) / sizeof(*doubts));
 
     (void)state;
-    for (i = 0; i < n; i++)
-        add(&tally, &doubts[i]);
     assert_int_equal(tally.sure, 0);
 }
 
